@@ -114,6 +114,27 @@ def test_rows_that_judge_take_the_simpler_of_two_that_chance_tells_apart():
     assert not Candidate("failed", None, None, densities=np.full(100, -np.inf)).beats(plain)
 
 
+def test_rows_that_lie_together_and_say_the_same_judge_as_one():
+    """100 rows in 10 places of one opinion each: 7 of 10 for it are no reason, as 70 of 100 would be."""
+    plain = Candidate("plain", None, None, densities=np.zeros(100))
+    places = np.repeat(np.arange(10), 10)
+    step = Candidate("step", None, None, densities=np.where(places < 7, 1.0, -1.0))
+    assert step.beats(plain)
+    assert not step.beats(plain, places)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_parts_of_rows_are_small_and_lie_together(d):
+    X = np.random.default_rng(0).uniform(size=(1000, d))
+    X[:300] = X[0]  # equal rows can be cut, too
+    places = defaults._parts(X, 32)
+    counts = np.bincount(places)
+    assert counts.min() > 0
+    assert counts.max() <= 32
+    spread = [np.mean(np.ptp(X[places == k], axis=0)) for k in range(len(counts))]
+    assert np.mean(spread) < {1: 0.1, 3: 0.6}[d]
+
+
 def test_rows_of_the_path_that_are_all_alike_choose_nothing():
     """Of 2,000 rows one differs, which a path of 1,000 may not have: it cannot say a thing."""
     X = np.random.default_rng(0).uniform(size=(2000, 1))

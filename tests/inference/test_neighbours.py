@@ -398,3 +398,113 @@ def test_auto_takes_what_foretells_held_out_rows_better(monkeypatch, waves, take
 def test_pieces_are_of_few_sizes():
     """Each size would be another program to compile."""
     assert {nearby._pieces(np.zeros((n, 31, 2)))[0] for n in range(1, 300)} <= set(nearby.SIZES)
+
+
+# Small matrices, side by side. ------------------------------------------------------------------------------
+
+
+def given_slowly(kernel, around):
+    """b, F and e of each row, by dense solves."""
+    for at in around.at:
+        N, i = at[:-1][at[:-1] >= 0], at[-1]
+        A = np.asarray(kernel(around.X[N])) + np.diag(around.D[N])
+        k = np.asarray(kernel(around.X[N], around.X[[i]]))[:, 0]
+        b = np.linalg.solve(A, k)
+        own = float(np.asarray(kernel(around.X[[i]]))[0, 0])
+        yield b, own - b @ k + around.D[i], around.R[i] - b @ around.R[N]
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        0.7 * gm.Matern12([0.4, 0.2]) + 1.1 * gm.Matern52(0.6),
+        gm.RBF(0.3).on(0) * gm.RationalQuadratic(0.5, 1.2) + 0.2 * gm.Matern32([0.3, 0.9]),
+        gm.Linear([0.4, 0.3]) + 1.0 * gm.Matern32(0.5),  # no function of distances: a compiled program
+    ],
+)
+@pytest.mark.parametrize("m", [1, nearby.FEW - 1, nearby.FEW])  # beyond FEW points LAPACK factors
+def test_rows_given_others_are_those_of_dense_solves(kernel, m):
+    n, (X, r, D) = 12, table(200, q=2)
+    rng = np.random.default_rng(1)
+    at = np.array([rng.permutation(200)[: m + 1] for _ in range(n)], np.int32)
+    at[0, : m // 2] = -1  # a row with fewer neighbours
+    around = nearby.Around(at, X, D, r)
+    found = nearby.given(kernel.resolve(["a", "b"]), around, solved=True)
+    for k, (b, F, e) in enumerate(given_slowly(kernel, around)):
+        assert_allclose(found.b[k][at[k, :-1] >= 0], b, rtol=1e-9, atol=1e-11)
+        assert_allclose(found.F[k], F, rtol=1e-9)
+        assert_allclose(found.e[k], e, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("m", [10, nearby.FEW + 5])
+def test_a_matrix_that_is_singular_changes_no_other_of_its_block(m):
+    X, r, _ = table(301)
+    X[300] = X[7]
+    D = np.where(np.arange(301) == 300, -1e-8, 0.0)
+    at = np.array([np.roll(np.arange(300), -k)[: m + 1] for k in range(20)], np.int32)
+    kernel = 1.0 * gm.Matern52([0.3, 0.5])
+    clean = nearby.given(kernel, nearby.Around(at, X, D, r))
+    assert clean.jitter == 0
+    at[7, 1] = 300  # the same neighbour once more, with less than no noise
+    found = nearby.given(kernel, nearby.Around(at, X, D, r))
+    others = np.arange(20) != 7
+    assert found.jitter > 0
+    assert np.isfinite(found.F[7])
+    assert_allclose(found.F[others], clean.F[others], rtol=1e-12)
+    assert_allclose(found.b[others], clean.b[others], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("G", "B"), [(1, 1), (2, 384), (31, 384), (31, 5), (64, 384), (200, 4)])
+def test_bands_are_all_diagonals_once(G, B):
+    lags = [lag for first, last in nearby._bands(G, B) for lag in range(first, last)]
+    assert lags == list(range(G))
+
+
+# Gaps. ------------------------------------------------------------------------------------------------------
+
+
+def test_rows_in_gaps_are_foretold_by_the_others_alone():
+    X, _, _ = table(600)
+    y = np.sin(9 * X[:, 0]) * np.cos(7 * X[:, 1])
+    method = gm.Neighbours(300)  # predictions have twice as many: all rows
+    kernel = 1.0 * gm.Matern32([0.3, 0.5])
+    gp = gm.GPRegressor(kernel, noise=0.01, optimize=False, method=method).fit(X, y)
+    seen = gp.fitted_.process.in_gaps(5, 40, np.random.default_rng(0))
+    assert len(seen.rows) == 40
+    single = gp.fitted_.process.in_gaps(1, 600, np.random.default_rng(0))
+    stay = np.setdiff1d(np.arange(600), single.rows)
+    assert len(single.rows) == 120
+    process = gp.fitted_.process
+    K = np.asarray(kernel(X)) + np.diag(process.noises[0])
+    mean = process.prior.mean(X)[:, 0] + process.prior.scale[0] * (
+        np.asarray(kernel(X, X[stay])) @ np.linalg.solve(K[np.ix_(stay, stay)], process.r[stay, 0])
+    )
+    assert_allclose(single.mean[:, 0], mean[single.rows], rtol=1e-7, atol=1e-9)
+    assert process.in_gaps(100, 40, np.random.default_rng(0)) is None  # one gap says nothing
+
+
+def test_intervals_count_rows_in_gaps(monkeypatch):
+    """A smooth kernel for a rough function with noise: single rows are foretold better than rows in gaps."""
+    X, _, _ = table(2500)
+    rng = np.random.default_rng(3)
+    waves = rng.standard_normal((2, 300)) * np.geomspace(3, 300, 300)
+    amplitude = np.geomspace(1, 0.02, 300) * rng.standard_normal(300)
+    y = np.cos(X @ waves + rng.uniform(0, 6, 300)) @ amplitude
+    kernel = 1.0 * gm.Matern52([0.3, 0.3])
+    gp = gm.GPRegressor(kernel, noise=0.02, optimize=False, method="neighbours", random_state=0).fit(X, y)
+    asked = []
+    in_gaps = type(gp.fitted_.process).in_gaps
+
+    def noted(self, size, most, rng):
+        asked.append(in_gaps(self, size, most, rng))
+        return asked[-1]
+
+    monkeypatch.setattr(type(gp.fitted_.process), "in_gaps", noted)
+    found = gp.fitted_.calibrated()
+    assert [seen is not None for seen in asked] == [True, False]  # gaps of 10 rows, and none of 100
+    rows, mean, var = asked[0]
+    held = rows[::3]
+    part = gp.fitted_.rows.under(gp.fitted_.model).Y[held, 0] - mean[::3, 0]
+    std = np.sqrt(var[::3, 0] + gp.fitted_.model.gaussian.variances()[0])
+    factor = 1.0 if found.calibration is None else found.calibration.at(X[held], mean[::3, 0]).factor
+    assert np.mean(np.abs(part) < 1.96 * factor * std) > 0.9

@@ -167,7 +167,7 @@ class Neighbours(Engine):
         m = min(self.m, n)
         # order and neighbours, and what is sorted to find them; b, c and weights of all rows; rows in order
         kept = n * (4 * m + 8 * (m * (4 + q) + 4 * (d + q) + 8))
-        return kept + count() * 8 * 6 * nearby.BLOCK  # blocks at work: matrices, factors, weights
+        return kept + count() * 8 * 3 * nearby.block_numbers(m + 1)  # blocks at work
 
     def bytes_of_noise(self, n: int, d: int) -> int:
         return 8 * n * (min(self.m, n) + 6)

@@ -28,6 +28,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -59,6 +60,10 @@ QUICK_ROWS, BRIEF = 400, 10.0
 HELD = 2000  # of the others, that judge it
 FEWEST_HELD = 300  # that can
 SURE = 2.0  # standard errors by which they must like a step better
+# columns up to which rows that judge are missed alike where they lie together, and how many are a place. The
+# standard error is then that of sums over places, where it is larger (Liang and Zeger 1986): 1,000 of 105,569
+# land temperatures see the others across gaps, and one of five draws took a warp for 0.01 nats a row.
+FEW_COLUMNS, TOGETHER = 5, 32
 ITERATIONS = 60  # of a search on the path
 TURNS = 6  # of outliers and parameters
 # nats of left-out rows that outliers must be worth: heavy tails that a warp suits as well are worth up to ten
@@ -94,14 +99,19 @@ class Candidate:
             return self.height - other.height
         return float(np.sum(self.densities - other.densities)) if self._judged_as(other) else -np.inf
 
-    def beats(self, other: Candidate) -> bool:
-        """Whether it is the better one, beyond what chance does."""
+    def beats(self, other: Candidate, places: NDArray[np.intp] | None = None) -> bool:
+        """Whether it is the better one, beyond what chance does. `places`: which of the rows that judge lie
+        together, and count as one where they say the same."""
         if self.densities is None or other.densities is None:
             return self.height > other.height
         if not self._judged_as(other):
             return False
         gain = self.densities - other.densities
-        return bool(np.sum(gain) > SURE * np.sqrt(len(gain)) * np.std(gain))
+        error = np.sqrt(len(gain)) * np.std(gain)
+        if places is not None:
+            sums = np.bincount(places, weights=gain)
+            error = max(error, np.sqrt(len(sums)) * np.std(sums))
+        return bool(np.sum(gain) > SURE * error)
 
     def _judged_as(self, other: Candidate) -> bool:
         """Whether both have been judged: there was time for it, and nothing failed."""
@@ -203,6 +213,13 @@ class Walk(ABC):
         made = built._replace(kernel=best.kernel, model=best.model)
         return Choice(made, tuple(self.searches), self.told(rows))
 
+    @cached_property
+    def places(self) -> NDArray[np.intp] | None:
+        """Which of the rows that judge lie together, (held,), in few columns."""
+        if self.held is None or not 0 < self.held.X.shape[1] <= FEW_COLUMNS:
+            return None
+        return _parts(np.asarray(self.held.X, dtype=np.float64), TOGETHER)
+
     @property
     @abstractmethod
     def steps(self) -> Sequence[Step]:
@@ -225,7 +242,7 @@ class Walk(ABC):
             step = further(plain, best)
             if step is not None and self._suits(step):
                 step = self.searched(step)
-                best = step if step.beats(best) else best
+                best = step if step.beats(best, self.places) else best
         self.best = best
         return best
 
@@ -347,7 +364,7 @@ class NumbersWalk(Walk):
             if start is not None:
                 other = self._further(start)
                 gain = np.sum(self._left_out_densities(other)) - np.sum(self._left_out_densities(best))
-                best = other if other.beats(best) and gain > CLEAR else best
+                best = other if other.beats(best, self.places) and gain > CLEAR else best
         except (NumericalError, clock.OutOfTime):
             pass  # there is a model without outliers
         except KeyboardInterrupt:
@@ -418,6 +435,22 @@ class NumbersWalk(Walk):
         warp = SinhArcsinh().adapted(self.data.Y)
         model = dataclasses.replace(best.model, warp=warp)
         return dataclasses.replace(best, name=f"{best.name} of warped y", model=model)
+
+
+def _parts(X: Array, most: int) -> NDArray[np.intp]:
+    """Numbers of parts of the rows, each cut in two at the median of its widest column until it has `most`
+    rows or fewer."""
+    unit, number = np.nanstd(X, axis=0), np.zeros(len(X), np.intp)
+    scaled = np.nan_to_num(X / np.where(unit > 0, unit, 1.0))
+    waiting, done = [np.arange(len(X))], 0
+    while waiting:
+        rows = waiting.pop()
+        if len(rows) <= most:
+            number[rows], done = done, done + 1
+            continue
+        column = scaled[rows, int(np.argmax(np.ptp(scaled[rows], axis=0)))]
+        waiting += np.array_split(rows[np.argsort(column, kind="stable")], 2)
+    return number
 
 
 def _calibrated(residual: Array, var: Array) -> Array:

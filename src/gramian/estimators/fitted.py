@@ -50,6 +50,7 @@ from gramian.widths import Widths
 
 GRADIENT_STEP = 1e-5  # of a column's spread: where lengthscales are a hundredth of that, errors are 1e-6
 FEWEST_RESIDUALS = 50  # of left-out rows, for a calibration
+GAPS, GAP_ROWS = (10, 100, 1000), 1500  # rows of a gap, and of those in gaps of each size, for the same
 FOLDED = 1000  # rows, up to which a calibration's rows are left out of the search as well
 FAR_OUT = 5.0  # standard deviations: one of two million rows
 LEAST_PROBABLE = 1e-12  # of a residual: seven standard deviations
@@ -578,14 +579,44 @@ class Fitted(Learned):
         return dataclasses.replace(self, calibration=found)
 
     def _calibration(self, left_out: Foretold, rows: NDArray[np.intp]) -> Calibration | None:
-        """After the residuals of these rows: first where they are wide, then how wide, and their tails."""
+        """After the residuals of these rows, and of rows in gaps: first where they are wide, then how wide,
+        and their tails. Where they are wide must be worth it in gaps, too."""
         numeric = [j for j in range(len(self.columns.names)) if j not in self.columns.categories]
         X, mean, residuals = self.rows.X[rows], left_out.mean[rows], left_out.residual[rows]
         widths = Widths.of(X, mean, residuals, numeric)
+        in_gaps = self._in_gaps(rows)
+        if in_gaps:
+            some = np.random.default_rng(0).choice(len(rows), min(len(rows), GAP_ROWS), replace=False)
+            parts = zip((X[some], mean[some], residuals[some]), *in_gaps, strict=True)
+            X, mean, residuals = (np.concatenate(part) for part in parts)
+        found = Calibration.of(residuals)
         if widths is None:
-            return Calibration.of(residuals)
-        found = Calibration.of(residuals / widths.at(X, mean)) or Calibration(1.0)
-        return dataclasses.replace(found, widths=widths)
+            return found
+        w = widths.at(X, mean)
+        varied = Calibration.of(residuals / w) or Calibration(1.0)
+        if in_gaps:
+            one = (found or Calibration(1.0)).log_density(residuals)
+            if not np.sum(varied.log_density(residuals / w) - np.log(w)) > np.sum(one):
+                return found
+        return dataclasses.replace(varied, widths=widths)
+
+    def _in_gaps(self, counted: NDArray[np.intp]) -> list[tuple[Array, Array, Array]]:
+        """Rows in gaps of each size, what is foretold of them and their residuals, where the process says
+        that. A row among others that is left out alone says little of a place that has none around it: of
+        land temperatures under clouds (105,569 rows) intervals after single rows alone held 92.5 %, those of
+        the model itself 94.9 %. What will be asked is not known; each size counts the same, single rows among
+        them."""
+        Y, X, rng, found = self.rows.under(self.model).Y, self.rows.X, np.random.default_rng(0), []
+        for size in GAPS if self.draws is None else ():
+            seen = self.process.in_gaps(size, GAP_ROWS, rng)
+            if seen is None:
+                break
+            at = np.isin(seen.rows, counted)
+            rows, mean, var = seen.rows[at], seen.mean[at, 0], seen.var[at, 0]
+            known = 0.0 if self.rows.noise_var is None else self.rows.noise_var[rows]
+            std = np.sqrt(var + self.model.gaussian.variances()[0] + known)
+            found.append((X[rows], mean, (Y[rows, 0] - mean) / std))
+        return found
 
     def labelled_rows(self) -> LabelledRows | None:
         if not self.has_rows:

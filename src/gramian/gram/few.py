@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gramian.arrays import Array
 from gramian.kernels.base import Kernel
-from gramian.kernels.host import KernelValues, Pairs, Stack
+from gramian.kernels.host import Host, KernelValues, Pairs
 from gramian.params import Tree
 
 ROWS = 448  # up to which a Gram matrix is made so: as many as take tiles smaller than the largest
@@ -54,12 +54,11 @@ def _triangle(n: int, factor: float) -> tuple[NDArray[np.bool_], Array]:
     return upper, factor * (2.0 * upper - np.eye(n))
 
 
-@np.errstate(all="ignore")
-def stack(kernel: Kernel, X: Array) -> KernelValues | None:
-    """K(X_i, X_i) of tables X (n, G, d), its lower triangles (n, pairs), with their pullback; None where the
-    kernel is no function of distances, or goes through JAX."""
+def by_distance(kernel: Kernel) -> Host | None:
+    """The kernel's form in NumPy where it is a function of distances, which stacks of tables know, too
+    (host.Stack); None where it is none, or goes through JAX."""
     host = kernel.bare().on_host()
-    return host.cross(Stack(X)) if host is not None and host.by_distance else None
+    return host if host is not None and host.by_distance else None
 
 
 @np.errstate(all="ignore")

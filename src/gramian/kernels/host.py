@@ -35,7 +35,9 @@ from gramian.kernels.profiles import MATERN12, MATERN32, MATERN52, SQUARED_EXPON
 from gramian.kernels.stationary import RBF, Cosine, Matern12, Matern32, Matern52, Periodic, RationalQuadratic
 
 Pull = Callable[[Array, float], list[Array]]
+Back = Callable[[Array, float], Array]  # c sum_ij V_ij dr_ij^2/dlengthscale, from weights V and c
 
+FARTHEST = 1e150  # r^2, as in kernels/stationary.py: beyond, inf times exp(-inf) would be no number
 KEPT = 2**17  # numbers that stay in a core's own cache: 200 rows of 3 columns, 100 of 13
 
 
@@ -63,6 +65,27 @@ class Pairs:
         apart /= unit[:, None]
         return np.square(apart, out=apart), unit
 
+    def distances(self, lengthscale: Array) -> tuple[Array, Back]:
+        """r^2, for the caller to change, and the way back from its weights: see kernels/distance.py."""
+
+        def by_column(sums: Array, c: float) -> Array:
+            return _like((-2 * c) * sums / lengthscale, lengthscale)
+
+        if self.kept:  # two products with a matrix of d rows
+            squares, unit = self.squares
+            weights = (unit / lengthscale) ** 2
+            r2 = (weights @ squares).reshape(len(self.X), -1)
+            np.minimum(r2, FARTHEST, out=r2)
+            return r2, lambda V, c: by_column(weights * (squares @ V.reshape(-1)), c)
+        X, Z = scaled(self.X, self.Z, lengthscale)
+
+        def back(V: Array, c: float) -> Array:
+            rows, columns, crossed = V.sum(axis=1), V.sum(axis=0), (X * (V @ Z)).sum(axis=0)
+            return by_column(rows @ (X * X) + columns @ (Z * Z) - 2 * crossed, c)
+
+        r2 = squared_distances(X, Z)
+        return np.minimum(r2, FARTHEST, out=r2), back
+
     def on(self, columns: tuple[int, ...]) -> Pairs:
         """The same points with these columns alone."""
         known = self._parts.get(columns)
@@ -78,30 +101,36 @@ class Pairs:
 
 
 class Stack(Pairs):
-    """Many small tables (n, G, d), each beside itself: K is (n, G (G + 1) / 2), of the pairs i >= j of each
-    table, row by row. For kernels `by_distance`."""
+    """Many small tables side by side, (d, G, B): B tables of G points each. K is (pairs, B), of the pairs
+    (i, i + lag) of each table, for lags from `first` on and before `last`, one lag after the other: both
+    points of all pairs of a lag lie in one piece of memory. For kernels `by_distance`."""
 
-    def __init__(self, tables: Array) -> None:
-        super().__init__(tables[:, 0], tables[0])
-        self.tables, self.kept = tables, True
+    def __init__(self, tables: Array, first: int = 0, last: int | None = None) -> None:
+        super().__init__(tables[:, 0].T, tables[:, :, 0].T)
+        self.tables, self.lags = tables, range(first, tables.shape[1] if last is None else last)
 
-    @cached_property
-    def squares(self) -> tuple[Array, Array]:
-        T = np.ascontiguousarray(np.moveaxis(self.tables, 2, 0))  # (d, n, G)
-        i, j = lower(T.shape[2])
-        apart = np.take(T, i, axis=2)
-        apart -= np.take(T, j, axis=2)
-        np.square(apart, out=apart)
-        return apart.reshape(len(T), -1), np.ones(len(T))
+    def distances(self, lengthscale: Array) -> tuple[Array, Back]:
+        T = self.tables / np.broadcast_to(lengthscale, len(self.tables))[:, None, None]
+        d, G, B = T.shape
+        squares, done = np.empty((d, sum(G - lag for lag in self.lags), B)), 0
+        for lag in self.lags:
+            np.subtract(T[:, lag:], T[:, : G - lag], out=squares[:, done : done + G - lag])
+            done += G - lag
+        np.multiply(squares, squares, out=squares)
+        r2 = np.add.reduce(squares[:2], axis=0)
+        for column in squares[2:]:
+            r2 += column
+        if T.size and not 4 * d * float(np.max(np.abs(T))) ** 2 < FARTHEST:
+            np.minimum(r2, FARTHEST, out=r2)
+
+        def back(V: Array, c: float) -> Array:
+            sums = np.array([np.vdot(V, column) for column in squares])
+            return _like((-2 * c) * sums / lengthscale, lengthscale)
+
+        return r2, back
 
     def on(self, columns: tuple[int, ...]) -> Stack:
-        return Stack(self.tables[:, :, columns])
-
-
-@lru_cache(maxsize=64)
-def lower(G: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The pairs i >= j of a table."""
-    return np.tril_indices(G)
+        return Stack(self.tables[list(columns)], self.lags.start, self.lags.stop)
 
 
 class Host(ABC):
@@ -117,6 +146,10 @@ class Host(ABC):
     def diagonal(self, X: Array) -> KernelValues:
         """k(x, x) of each row, (n,)."""
 
+    def values(self, points: Pairs) -> Array:
+        """K(X, Z) alone."""
+        return self.cross(points).K
+
 
 class UnitHost(Host):
     """A kernel that is 1 at distance 0, whatever its parameters."""
@@ -130,8 +163,6 @@ class UnitHost(Host):
 
 # Functions of the squared scaled distance. ------------------------------------------------------------------
 
-FARTHEST = 1e150  # r^2, as in kernels/stationary.py: beyond, inf times exp(-inf) would be no number
-
 
 class RadialHost(UnitHost):
     """k = profile(r^2)."""
@@ -143,10 +174,15 @@ class RadialHost(UnitHost):
         self.lengthscale, self.profile = lengthscale, profile
 
     def cross(self, points: Pairs) -> KernelValues:
-        r2, back = distances(points, self.lengthscale)
+        r2, back = points.distances(self.lengthscale)
         r2 *= self.profile.c
         K, slope = self.profile.both(r2)
         return KernelValues(K, lambda W, c: [back(W * slope, c * self.profile.slope)])
+
+    def values(self, points: Pairs) -> Array:
+        r2, _ = points.distances(self.lengthscale)
+        r2 *= self.profile.c
+        return self.profile.value(r2)
 
 
 class Quadratic(UnitHost):
@@ -156,7 +192,7 @@ class Quadratic(UnitHost):
 
     def cross(self, points: Pairs) -> KernelValues:
         lengthscale, alpha = self.parameters
-        r2, back = distances(points, lengthscale)
+        r2, back = points.distances(lengthscale)
         s = r2 / (2 * alpha)
         log = np.log1p(s)
         K = np.exp(-alpha * log)
@@ -167,28 +203,6 @@ class Quadratic(UnitHost):
             return [back(-0.5 * V / (1 + s), c), np.asarray(by_alpha)]
 
         return KernelValues(K, pull)
-
-
-def distances(points: Pairs, lengthscale: Array) -> tuple[Array, Callable[[Array, float], Array]]:
-    """r^2, and c sum_ij V_ij dr_ij^2/dlengthscale from its weights V: see kernels/distance.py."""
-
-    def by_column(sums: Array, c: float) -> Array:
-        return _like((-2 * c) * sums / lengthscale, lengthscale)
-
-    if points.kept:  # two products with a matrix of d rows
-        squares, unit = points.squares
-        weights = (unit / lengthscale) ** 2
-        r2 = (weights @ squares).reshape(len(points.X), -1)
-        np.minimum(r2, FARTHEST, out=r2)
-        return r2, lambda V, c: by_column(weights * (squares @ V.reshape(-1)), c)
-    X, Z = scaled(points.X, points.Z, lengthscale)
-
-    def back(V: Array, c: float) -> Array:
-        rows, columns, crossed = V.sum(axis=1), V.sum(axis=0), (X * (V @ Z)).sum(axis=0)
-        return by_column(rows @ (X * X) + columns @ (Z * Z) - 2 * crossed, c)
-
-    r2 = squared_distances(X, Z)
-    return np.minimum(r2, FARTHEST, out=r2), back
 
 
 def squared_distances(X: Array, Z: Array) -> Array:
@@ -379,6 +393,9 @@ class Joined(Host):
     def cross(self, points: Pairs) -> KernelValues:
         return self.join([part.cross(points) for part in self.parts])
 
+    def values(self, points: Pairs) -> Array:
+        return self.join([KernelValues(part.values(points), _no_way_back) for part in self.parts]).K
+
     def diagonal(self, X: Array) -> KernelValues:
         return self.join([part.diagonal(X) for part in self.parts])
 
@@ -391,8 +408,15 @@ class OnForm(Host):
     def cross(self, points: Pairs) -> KernelValues:
         return self.inner.cross(points.on(self.columns))
 
+    def values(self, points: Pairs) -> Array:
+        return self.inner.values(points.on(self.columns))
+
     def diagonal(self, X: Array) -> KernelValues:
         return self.inner.diagonal(X[:, self.columns])
+
+
+def _no_way_back(W: Array, c: float) -> list[Array]:
+    raise AssertionError("nobody asks values alone for it")
 
 
 def _added(blocks: list[KernelValues]) -> KernelValues:

@@ -50,10 +50,14 @@ def _rbf_both(u: Array) -> tuple[Array, Array]:
 
 def _decay(u: Array) -> tuple[Array, Array]:
     """s = sqrt(u), in the place of u, and exp(-s)."""
-    np.maximum(u, 0.0, out=u)
+    np.abs(u, out=u)  # what rounding made negative, in a third of the time of a clamp
     s = np.sqrt(u, out=u)
     e = np.negative(s)
     return s, np.exp(e, out=e)
+
+
+def _matern12(u: Array) -> Array:
+    return _decay(u)[1]
 
 
 def _matern12_both(u: Array) -> tuple[Array, Array]:
@@ -69,6 +73,16 @@ def _matern32_both(u: Array) -> tuple[Array, Array]:
     return s, e
 
 
+def _matern52(u: Array) -> Array:
+    s, e = _decay(u)
+    value = s * (1 / 3)
+    value += 1.0
+    value *= s
+    value += 1.0
+    value *= e
+    return value
+
+
 def _matern52_both(u: Array) -> tuple[Array, Array]:
     s, e = _decay(u)
     square = s * s
@@ -81,6 +95,6 @@ def _matern52_both(u: Array) -> tuple[Array, Array]:
 
 
 SQUARED_EXPONENTIAL = Profile(-0.5, _rbf, _rbf_both, -0.5)
-MATERN12 = Profile(1.0, lambda u: _matern12_both(u)[0], _matern12_both, -0.5)
+MATERN12 = Profile(1.0, _matern12, _matern12_both, -0.5)
 MATERN32 = Profile(3.0, lambda u: _matern32_both(u)[0], _matern32_both, -1.5)
-MATERN52 = Profile(5.0, lambda u: _matern52_both(u)[0], _matern52_both, -5 / 6)
+MATERN52 = Profile(5.0, _matern52, _matern52_both, -5 / 6)

@@ -39,6 +39,14 @@ class Edit(NamedTuple):
         return self.rows[len(self.kept) :]
 
 
+class InGaps(NamedTuple):
+    """Rows that are foretold without those around them."""
+
+    rows: Indices  # (k,)
+    mean: Array  # (k, q): of f
+    var: Array  # (k, q)
+
+
 class Process(ABC):
     """A Gaussian process, before or after data: mean, variance, covariance and draws of f at any points."""
 
@@ -95,6 +103,11 @@ class Process(ABC):
     def refined(self) -> Process | None:
         """The same with less of its approximation, by which the error of it is estimated, where that is quick
         for a few points."""
+        return None
+
+    def in_gaps(self, size: int, most: int, rng: np.random.Generator) -> InGaps | None:
+        """Up to `most` rows as they are foretold where `size` rows that are near each other are missing, they
+        among them; where that is quick."""
         return None
 
     def rescaled(self, c: float, prior: Process) -> Process:
