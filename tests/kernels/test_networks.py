@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import gramian as gm
+from gramian.choose import plan
 from gramian.errors import ParameterError
 from gramian.gram import programs, tiles
 from gramian.kernels.networks import fold, turn
@@ -353,3 +354,14 @@ def test_a_plan_knows_that_image_networks_take_long():
         gm.plan((2000, 784), kernel, optimize=False).options[0] for kernel in (gm.ConvNet(7, (28, 28)), None)
     )
     assert network.fit_seconds > 20 * usual.fit_seconds
+
+
+def test_a_plan_times_the_values_of_a_slow_kernel(monkeypatch):
+    """Its own values a second, not those of a usual kernel on as many columns."""
+    monkeypatch.setattr(plan, "_values", lambda kernel, d: 1e3)
+    slow, usual = (
+        gm.plan((1000, 196), kernel, optimize=False).options[0].fit_seconds
+        for kernel in (gm.ConvNet(4, (14, 14), pool=2), gm.RBF())
+    )
+    assert slow == pytest.approx(1000**2 / 2 / 1e3, rel=0.2)
+    assert usual < 100
