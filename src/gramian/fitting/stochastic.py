@@ -81,7 +81,8 @@ def fit(
         stopped = run.climb(bound, report, deadline)
     theta, moved = run.objective.split(run.vector)
     assert isinstance(moved, SparseVariational)
-    polished = dataclasses.replace(moved, q=run.q, passes=POLISH, tolerance=POLISH_TOLERANCE)
+    after: dict[str, Any] = {"passes": POLISH, "tolerance": POLISH_TOLERANCE, "height": run.height}
+    polished = dataclasses.replace(moved, q=run.q, **after)
     search = Search(theta, run.height, stopped, run.done, run.done + run.failures, 1, run.failures)
     took = clock.now() - began
     stage = Stage(method.name, n, n, "at random", run.done, stopped, took)

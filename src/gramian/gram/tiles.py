@@ -30,7 +30,7 @@ import numpy as np
 
 from gramian import forks
 from gramian.arrays import Array
-from gramian.gram import few, programs, radial
+from gramian.gram import few, patches, programs, radial
 from gramian.kernels.base import Kernel
 from gramian.linalg.blas import block_of, gemm
 from gramian.linalg.threads import each
@@ -90,6 +90,9 @@ def cross(
     fast = radial.taken(kernel, X, Z, error)
     if fast is not None:
         return fast.cross(out)
+    sums = _patches(kernel, X, Z, error, low)
+    if sums is not None:
+        return sums.cross(Z, out)
     bare, X, Z = _prepared(kernel, X, Z, low)
     return _fill(out, programs.tile, bare, _grid(X, Z), bits=32 if low else 64)
 
@@ -225,6 +228,9 @@ def cross_pullback(
             left, right = map(np.ascontiguousarray, low_rank)
             gemm(1.0, block_of(right.T), block_of(left.T), block_of(W.T), transpose_a=True)
         return fast.pullback(W, points=points, inputs=inputs)
+    sums = None if inputs or low_rank is not None else _patches(kernel, X, Z, PULLBACK_ERROR, low)
+    if sums is not None:
+        return sums.pullback(Z, W, points=points)
     bare, X, Z = _prepared(kernel, X, Z, low)
     left, right = low_rank or (np.zeros((len(X), 0)), np.zeros((len(Z), 0)))
 
@@ -248,14 +254,20 @@ def cross_pullback(
     return total + [by_Z] * points + [by_X] * inputs
 
 
-def diagonal(kernel: Kernel, X: Array) -> Array:
-    """k(x, x) for each row."""
+def diagonal(kernel: Kernel, X: Array, *, low: bool = False) -> Array:
+    """k(x, x) for each row; with `low` from numbers of 32 bits, where that saves time."""
+    sums = patches.taken(kernel, X, PULLBACK_ERROR, low=low)
+    if sums is not None:
+        return sums.diagonal()
     known = few.diagonal(kernel, X) if len(X) <= LONG_BLOCK else radial.diagonal(kernel, X)
     return rowwise(kernel, "diagonal", X) if known is None else known
 
 
-def diagonal_pullback(kernel: Kernel, X: Array, w: Array) -> list[Array]:
+def diagonal_pullback(kernel: Kernel, X: Array, w: Array, *, low: bool = False) -> list[Array]:
     """sum_i w_i dk(x_i, x_i)/dtheta, one array a parameter."""
+    sums = patches.taken(kernel, X, PULLBACK_ERROR, low=low)
+    if sums is not None:
+        return sums.diagonal_pullback(w)
     short = len(X) <= LONG_BLOCK
     known = few.diagonal_pullback(kernel, X, w) if short else radial.diagonal_pullback(kernel, w)
     return rowwise_pullback(kernel, "diagonal", X, w) if known is None else known
@@ -296,6 +308,14 @@ def gradient_variances(kernel: Kernel, X: Array) -> Array:
     bare = kernel.bare()
     parts = _by_rows(lambda rows: programs.row_curvatures(bare, rows), X)
     return np.concatenate(parts) if parts else np.zeros((0, X.shape[1]))
+
+
+def _patches(kernel: Kernel, X: Array, Z: Array, error: float, low: bool) -> patches.PatchGram | None:
+    """The sums over the patches of images X, where Z are points of another kind."""
+    columns = kernel.point_columns()
+    if columns is None or Z.shape[1] != columns[1]:
+        return None
+    return patches.taken(kernel, X, error, low=low)
 
 
 # Helpers. ---------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from gramian.kernels.base import TERMS, Kernel, Pointwise
 from gramian.kernels.dot_product import Constant
 from gramian.kernels.expectations import Term, added
 from gramian.kernels.expectations import multiplied as terms_multiplied
-from gramian.kernels.profiles import Radial
+from gramian.kernels.profiles import PatchSum, Radial
 from gramian.kernels.spectrum import Wave, multiplied
 from gramian.kernels.statespace import StateForm, WarpedBlock
 from gramian.kernels.statespace import added as forms_added
@@ -181,6 +181,10 @@ class Scaled(Combined):
 
     def radial(self) -> Radial | None:
         form = self.kernel.radial()
+        return None if form is None else form.times(self.scale)
+
+    def patch_sum(self) -> PatchSum | None:
+        form = self.kernel.patch_sum()
         return None if form is None else form.times(self.scale)
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:
