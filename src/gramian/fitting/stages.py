@@ -282,10 +282,12 @@ def _sketched(
     model: Model, data: Data, method: Scheme, rng: np.random.Generator, report: Report, budget: Budget
 ) -> Searched | None:
     """A moment's search on few rows, for a search by batches to go on from; None where there is none."""
-    sketch, (n, d, q) = sketch_for(model.likelihood), budget.size
     # a kernel with points of another kind has them because values between rows cost too much: those of 200
     # images of 28 x 28 pixels take minutes
-    if sketch is None or any(kernel.point_columns() is not None for kernel, _ in model.kernels):
+    if any(kernel.point_columns() is not None for kernel, _ in model.kernels):
+        return None
+    sketch, (n, d, q) = sketch_for(model.likelihood), budget.size
+    if sketch is None:
         return None
     rows = min(n, QUICK_ROWS)
     few = data if rows == n else data.take(np.sort(in_random_order(data, rng)[:rows]))

@@ -81,8 +81,7 @@ def fit(
         stopped = run.climb(bound, report, deadline)
     theta, moved = run.objective.split(run.vector)
     assert isinstance(moved, SparseVariational)
-    after: dict[str, Any] = {"passes": POLISH, "tolerance": POLISH_TOLERANCE, "height": run.height}
-    polished = dataclasses.replace(moved, q=run.q, **after)
+    polished = dataclasses.replace(moved, q=run.q, passes=POLISH, tolerance=POLISH_TOLERANCE)
     search = Search(theta, run.height, stopped, run.done, run.done + run.failures, 1, run.failures)
     took = clock.now() - began
     stage = Stage(method.name, n, n, "at random", run.done, stopped, took)

@@ -59,11 +59,12 @@ class PatchGram:
         right, profile = self._right(self._points(Z)), self.form.base.profile
         shares = (self.level * self.shares).astype(self.left.dtype)
 
-        def one(i: int) -> None:
-            at = self._at(i)
-            out[i] = shares[at] @ profile.value(self.left[at] @ right)
+        def some(group: range) -> None:
+            for i in group:
+                at = self._at(i)
+                out[i] = shares[at] @ profile.value(self.left[at] @ right)
 
-        self._over_images(lambda group: [one(i) for i in group])
+        self._over_images(some)
         return out
 
     def pullback(self, Z: Array, W: Array, *, points: bool) -> list[Array]:
@@ -95,12 +96,13 @@ class PatchGram:
         profile, shares = self.form.base.profile, self.shares.astype(self.left.dtype)
         found = np.empty(len(self.owner))
 
-        def one(i: int) -> None:
-            at = self._at(i)
-            k = profile.value(self.left[at] @ self._right(self.left[at, :-2]))
-            found[i] = shares[at] @ (k @ shares[at])
+        def some(group: range) -> None:
+            for i in group:
+                at = self._at(i)
+                k = profile.value(self.left[at] @ self._right(self.left[at, :-2]))
+                found[i] = shares[at] @ (k @ shares[at])
 
-        self._over_images(lambda group: [one(i) for i in group])
+        self._over_images(some)
         return self.level * found
 
     def diagonal_pullback(self, w: Array) -> list[Array]:
@@ -183,8 +185,10 @@ def taken(kernel: Kernel, X: Array, error: float, *, low: bool = False) -> Patch
         return _made(kernel, X, error, low)
     key = id(kernel), id(X), 0.0 if low else error
     if key not in known:
-        known[key] = kernel, X, _made(kernel, X, error, low)  # with what it is of, so that no other has its id
-    return known[key][2]
+        # with what it is of, so that no other has its id
+        known[key] = kernel, X, _made(kernel, X, error, low)
+    made: PatchGram | None = known[key][2]
+    return made
 
 
 @contextmanager
@@ -202,7 +206,7 @@ def _made(kernel: Kernel, X: Array, error: float, low: bool) -> PatchGram | None
     form, dtype = kernel.bare().patch_sum(), np.float32 if low else np.float64
     assert form is not None
     table, start, owner = _merged(X.astype(dtype, copy=False), form)
-    centre, c = np.mean(table, axis=0, dtype=np.float64), form.base.profile.c
+    centre, c = np.asarray(np.mean(table, axis=0, dtype=np.float64)), form.base.profile.c
     left = np.ones((len(table), table.shape[1] + 2), dtype)
     U = left[:, :-2]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -213,7 +217,7 @@ def _made(kernel: Kernel, X: Array, error: float, low: bool) -> PatchGram | None
         return None
     left[:, -1] *= c
     weights = np.broadcast_to(np.asarray(form.weights) / owner.shape[1], owner.shape)
-    shares = np.bincount(owner.ravel(), weights.ravel(), len(table))
+    shares = np.asarray(np.bincount(owner.ravel(), weights.ravel(), len(table)), np.float64)
     return PatchGram(form, centre, start, owner, left, shares)
 
 

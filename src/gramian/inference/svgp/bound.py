@@ -305,8 +305,8 @@ class Bound:
             gemm(1.0, left[start:, :], right[start:stop, :], out[start:, start:stop], transpose_b=True)
         multiply_triangle(block_of(self.roots[g]), block_of(G.T), transpose=True)  # G L^-1 = df/dK_xz
         by_kernel = tiles.cross_pullback(features.kernel, X, features.Z, G, points=features.learned)
-        # In a stochastic search, with k(x, x) that takes long, every fourth row stands for four: rows of a batch
-        # are random ones, and so are these, with as little bias. A step with patches saves a sixth.
+        # In a stochastic search, where k(x, x) takes long, every fourth row of a batch stands for four: rows
+        # at random, too, so that the gradient is right on average. A step with patches saves a sixth.
         every = DEAR_EVERY if self.low and features.kernel.point_columns() is not None else 1
         some = X[::every]
         weights = -0.5 * len(X) / len(some) * open_curve[::every]
