@@ -77,6 +77,33 @@ def test_equal_patches_are_cut_once_and_merging_changes_nothing(monkeypatch):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-13 * max(1.0, float(np.max(np.abs(theirs)))))
 
 
+def test_a_sum_is_made_term_by_term(monkeypatch):
+    """Each in its own way, with its own columns of a point; one that is as wide as a row is made wider."""
+    rng = np.random.default_rng(3)
+    for kernel in (
+        KERNELS[2] + 0.5 * gm.RBF(4.0) + gm.Linear(),
+        gm.Convolutional(gm.RBF(1.0), (1, 2), (1, 4))
+        + 2.0 * gm.Convolutional(gm.Matern32(1.0), (1, 2), (1, 4)),
+    ):
+        d, D = kernel.point_columns()
+        X, Z, W = rng.standard_normal((21, d)), rng.standard_normal((6, D)), rng.standard_normal((21, 6))
+
+        def all_of(kernel=kernel, X=X, Z=Z, W=W):
+            cross, by_cross = tiles.cross(kernel, X, Z), tiles.cross_pullback(kernel, X, Z, W, points=True)
+            square = tiles.cross_pullback(kernel, Z, Z, W[:6], points=True)
+            diagonal = tiles.diagonal(kernel, X), *tiles.diagonal_pullback(kernel, X, W[:, 0])
+            return [cross, *by_cross, *square, *diagonal]
+
+        found = all_of()
+        with monkeypatch.context() as patched:
+            patched.setattr(type(kernel), "parted", Kernel.parted)
+            expected = all_of()
+        assert [v.shape for v in found] == [v.shape for v in expected]
+        for ours, theirs in zip(found, expected, strict=True):
+            atol = 1e-12 * max(1.0, float(np.max(np.abs(theirs))))
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=atol)
+
+
 def test_they_are_refused_where_distances_are_not_known_well_enough():
     X = marked(5)
     assert patches.taken(KERNELS[0], 1e6 * X, 1e-10) is None

@@ -87,6 +87,9 @@ class Sum(Combined):
         more = columns[1] - sum(part.shape[1] for part in found)
         return np.hstack([*found, np.zeros((count, more))])
 
+    def parted(self, *tables: Any) -> tuple[tuple[Any, ...], ...]:
+        return () if self._widths() is None else tuple(self._parted(*tables))
+
     def _widths(self) -> tuple[int, list[int]] | None:
         """The columns of a row, and of a point of each term, where one has points of its own."""
         known = [term.point_columns() for term in self.terms]

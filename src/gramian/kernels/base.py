@@ -185,6 +185,11 @@ class Kernel(Tree):
         rows: values between the two, that cost less. None: points are like rows."""
         return None
 
+    def parted(self, *tables: Any) -> tuple[tuple[Any, ...], ...]:
+        """Of a sum whose points are of another kind than rows: each term, with what it sees of tables of
+        rows, or of points; else none. Terms are then made one by one, each in its own way."""
+        return ()
+
     def points_among(self, X: Array, count: int, rng: np.random.Generator) -> Array:
         """So many candidates for inducing points, taken at random from rows X."""
         return np.asarray(X[np.sort(rng.integers(len(X), size=count))], dtype=np.float64)
