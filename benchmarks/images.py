@@ -126,16 +126,17 @@ def exact(folder: Path, n: int, every: int, slanted: bool) -> None:
 def patches(folder: Path, minutes: float) -> None:
     """All rows, as long as it may take; inducing patches, weights a place."""
     X, y, X_test, y_test = digits(folder)
-    kernel = 100.0 * gm.Convolutional(gm.RBF(2.0), (5, 5), (28, 28), weights="each")
-    method = gm.SVGP(500, batch_size=256, steps=20_000, learning_rate=0.01)
+    kernel = 1000.0 * gm.Convolutional(gm.RBF(1.5), (5, 5), (28, 28), weights="each")
+    method = gm.SVGP(400, batch_size=128, steps=20_000, natural_step=0.03)
     limit = 60 * minutes
     gp = gm.GPClassifier(kernel, method=method, time_limit=limit, random_state=0, verbose=True)
-    began = time.perf_counter()
+    began, busy = time.perf_counter(), time.process_time()
     gp.fit(X, y)
     print(gp.summary())
     p = gp.predict_proba(X_test)
     error = 100 * np.mean(np.argmax(p, axis=1) != y_test)
-    print(f"error {error:.2f} %, log loss {log_loss(y_test, p):.4f}, {time.perf_counter() - began:.0f} s")
+    times = f"{time.perf_counter() - began:.0f} s, of a processor {time.process_time() - busy:.0f} s"
+    print(f"error {error:.2f} %, log loss {log_loss(y_test, p):.4f}, {times}")
 
 
 # Medical images by the number of labels. --------------------------------------------------------------------

@@ -3,20 +3,23 @@ result."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import numpy as np
 import pytest
 
+from gramian.clock import OutOfTime
 from gramian.engines import Sparse
 from gramian.errors import NumericalError
 from gramian.fitting import stages, stochastic
 from gramian.fitting.budget import Budget
 from gramian.fitting.progress import Report
 from gramian.inference import Data, Model, closed
+from gramian.inference.svgp import inducing
 from gramian.inference.svgp.bound import Bound
 from gramian.inference.svgp.inducing import EPOCHS, FEWEST_STEPS, MOST_STEPS, SVGP, SparseVariational
-from gramian.kernels import RBF
+from gramian.kernels import RBF, Convolutional
 from gramian.likelihoods import Gaussian
 from gramian.likelihoods.binary import Bernoulli
 from gramian.means import ConstantMean
@@ -168,6 +171,37 @@ def test_deadline_ends_the_search(data):
         assert (fitted.search.iterations == 1) if deadline < now else (0 < fitted.search.iterations < 100_000)
         assert np.isfinite(fitted.search.value)
         assert np.isfinite(fitted.inference.infer(fitted.model, data).evidence.value)
+
+
+def test_without_time_for_a_pass_the_q_of_the_batches_stays(data, monkeypatch):
+    """It knows all rows, and some of them estimate the bound: here all, so that it is exact."""
+    fitted = fit(data, SVGP(10, batch_size=64, steps=40))
+    expected = fitted.inference._pass(Bound(fitted.model, data, fitted.inference.Z, True), fitted.inference.q)
+
+    def late(*_):
+        raise OutOfTime
+
+    monkeypatch.setattr(SparseVariational, "_pass", late)
+    monkeypatch.setattr(inducing, "CHUNK", len(data.X))
+    inferred = fitted.inference.infer(fitted.model, data)
+    assert inferred.evidence.value == pytest.approx(expected[1], rel=1e-10)
+    assert "no time was left" in inferred.outcome.note
+    with pytest.raises(OutOfTime):  # without a q there is nothing to keep
+        dataclasses.replace(fitted.inference, q=()).infer(fitted.model, data)
+
+
+def test_a_time_limit_makes_no_values_between_rows_of_a_kernel_with_points_of_its_own(monkeypatch):
+    """Of images they cost the square of the patches: a first search on few rows would take all the time."""
+    rng = np.random.default_rng(0)
+    table = Data(rng.standard_normal((60, 16)), (np.arange(60) % 2)[:, None].astype(float), np.ones(1))
+    kernel = 10.0 * Convolutional(RBF(1.0), (2, 2), (4, 4))
+    monkeypatch.setattr(stages, "sketch_for", lambda _: pytest.fail("there is a sketch", pytrace=False))
+    budget = Budget(time.monotonic() + 60.0, lambda cost: 0.0, (60, 16, 1))
+    method = SVGP(5, batch_size=20, steps=2)
+    with pytest.raises(pytest.fail.Exception):
+        fit(table, method, start=Model(RBF(1.0), ConstantMean(), Bernoulli()), budget=budget)
+    start = Model(kernel, ConstantMean(), Bernoulli())
+    assert fit(table, method, start=start, budget=budget).search.iterations == 2
 
 
 def test_a_failed_step_goes_on_from_the_last_good_place(data, monkeypatch):

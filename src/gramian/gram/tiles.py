@@ -30,7 +30,7 @@ import numpy as np
 
 from gramian import forks
 from gramian.arrays import Array
-from gramian.gram import few, programs, radial
+from gramian.gram import few, patches, programs, radial
 from gramian.kernels.base import Kernel
 from gramian.linalg.blas import block_of, gemm
 from gramian.linalg.threads import each
@@ -83,6 +83,10 @@ def cross(
     """K(X, Z), row-major (n, m), in float32 with `low`; `error` of k(x, x) is allowed, to save time."""
     if out is None:
         out = np.empty((len(X), len(Z)), np.float32 if low else np.float64)
+    terms = _terms(kernel, X, Z)
+    if terms:
+        np.copyto(out, sum(cross(*term, low=low, error=error) for term in terms))
+        return out
     values = few.block(kernel, X, Z)
     if values is not None:
         out[...] = values.K
@@ -90,6 +94,9 @@ def cross(
     fast = radial.taken(kernel, X, Z, error)
     if fast is not None:
         return fast.cross(out)
+    sums = _patches(kernel, X, Z, error, low)
+    if sums is not None:
+        return sums.cross(Z, out)
     bare, X, Z = _prepared(kernel, X, Z, low)
     return _fill(out, programs.tile, bare, _grid(X, Z), bits=32 if low else 64)
 
@@ -216,6 +223,14 @@ def cross_pullback(
     where W is; sums over tiles are not. W may be overwritten.
     """
     low = W.dtype == np.float32
+    terms = () if inputs else _terms(kernel, X, Z)
+    if terms:
+        pulled = [cross_pullback(k, x, z, W.copy(), low_rank=low_rank, points=points) for k, x, z in terms]
+        if not points:
+            return [v for part in pulled for v in part]
+        by_Z = np.hstack([part.pop() for part in pulled])
+        more = Z.shape[1] - by_Z.shape[1]  # columns that are there only so that a point is no row
+        return [*(v for part in pulled for v in part), np.pad(by_Z, [(0, 0), (0, more)])]
     values = None if points or inputs else few.block(kernel, X, Z)
     if values is not None:
         return few.pulled(values, W + (0.0 if low_rank is None else low_rank[0] @ low_rank[1].T))
@@ -225,6 +240,9 @@ def cross_pullback(
             left, right = map(np.ascontiguousarray, low_rank)
             gemm(1.0, block_of(right.T), block_of(left.T), block_of(W.T), transpose_a=True)
         return fast.pullback(W, points=points, inputs=inputs)
+    sums = None if inputs or low_rank is not None else _patches(kernel, X, Z, PULLBACK_ERROR, low)
+    if sums is not None:
+        return sums.pullback(Z, W, points=points)
     bare, X, Z = _prepared(kernel, X, Z, low)
     left, right = low_rank or (np.zeros((len(X), 0)), np.zeros((len(Z), 0)))
 
@@ -248,14 +266,26 @@ def cross_pullback(
     return total + [by_Z] * points + [by_X] * inputs
 
 
-def diagonal(kernel: Kernel, X: Array) -> Array:
-    """k(x, x) for each row."""
+def diagonal(kernel: Kernel, X: Array, *, low: bool = False) -> Array:
+    """k(x, x) for each row; with `low` from numbers of 32 bits, where that saves time."""
+    terms = kernel.parted(X)
+    if terms:
+        return np.asarray(sum(diagonal(*term, low=low) for term in terms))
+    sums = patches.taken(kernel, X, PULLBACK_ERROR, low=low)
+    if sums is not None:
+        return sums.diagonal()
     known = few.diagonal(kernel, X) if len(X) <= LONG_BLOCK else radial.diagonal(kernel, X)
     return rowwise(kernel, "diagonal", X) if known is None else known
 
 
-def diagonal_pullback(kernel: Kernel, X: Array, w: Array) -> list[Array]:
+def diagonal_pullback(kernel: Kernel, X: Array, w: Array, *, low: bool = False) -> list[Array]:
     """sum_i w_i dk(x_i, x_i)/dtheta, one array a parameter."""
+    terms = kernel.parted(X)
+    if terms:
+        return [v for k, x in terms for v in diagonal_pullback(k, x, w, low=low)]
+    sums = patches.taken(kernel, X, PULLBACK_ERROR, low=low)
+    if sums is not None:
+        return sums.diagonal_pullback(w)
     short = len(X) <= LONG_BLOCK
     known = few.diagonal_pullback(kernel, X, w) if short else radial.diagonal_pullback(kernel, w)
     return rowwise_pullback(kernel, "diagonal", X, w) if known is None else known
@@ -296,6 +326,22 @@ def gradient_variances(kernel: Kernel, X: Array) -> Array:
     bare = kernel.bare()
     parts = _by_rows(lambda rows: programs.row_curvatures(bare, rows), X)
     return np.concatenate(parts) if parts else np.zeros((0, X.shape[1]))
+
+
+def _has_points(kernel: Kernel, Z: Array) -> bool:
+    """Whether Z are points of another kind than rows."""
+    columns = kernel.point_columns()
+    return columns is not None and Z.shape[1] == columns[1]
+
+
+def _terms(kernel: Kernel, X: Array, Z: Array) -> tuple[tuple[Any, ...], ...]:
+    """The terms of a sum with such points, each with what it sees of both tables."""
+    return kernel.parted(X, Z) if _has_points(kernel, Z) else ()
+
+
+def _patches(kernel: Kernel, X: Array, Z: Array, error: float, low: bool) -> patches.PatchGram | None:
+    """The sums over the patches of images X with such points Z."""
+    return patches.taken(kernel, X, error, low=low) if _has_points(kernel, Z) else None
 
 
 # Helpers. ---------------------------------------------------------------------------------------------------

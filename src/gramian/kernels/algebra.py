@@ -24,7 +24,7 @@ from gramian.kernels.base import TERMS, Kernel, Pointwise
 from gramian.kernels.dot_product import Constant
 from gramian.kernels.expectations import ExpectedTerm, added
 from gramian.kernels.expectations import multiplied as terms_multiplied
-from gramian.kernels.profiles import Radial
+from gramian.kernels.profiles import PatchSum, Radial
 from gramian.kernels.spectrum import Wave, multiplied
 from gramian.kernels.statespace import StateForm, WarpedBlock
 from gramian.kernels.statespace import added as forms_added
@@ -86,6 +86,9 @@ class Sum(Combined):
             return super().points_among(X, count, rng)
         more = columns[1] - sum(part.shape[1] for part in found)
         return np.hstack([*found, np.zeros((count, more))])
+
+    def parted(self, *tables: Any) -> tuple[tuple[Any, ...], ...]:
+        return () if self._widths() is None else tuple(self._parted(*tables))
 
     def _widths(self) -> tuple[int, list[int]] | None:
         """The columns of a row, and of a point of each term, where one has points of its own."""
@@ -181,6 +184,10 @@ class Scaled(Combined):
 
     def radial(self) -> Radial | None:
         form = self.kernel.radial()
+        return None if form is None else form.times(self.scale)
+
+    def patch_sum(self) -> PatchSum | None:
+        form = self.kernel.patch_sum()
         return None if form is None else form.times(self.scale)
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:

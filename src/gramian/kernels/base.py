@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from gramian.kernels.algebra import Power, Product, Scaled, Sum
     from gramian.kernels.host import Host
     from gramian.kernels.inputs import Named, On
-    from gramian.kernels.profiles import Radial
+    from gramian.kernels.profiles import PatchSum, Radial
     from gramian.kernels.spectrum import Wave
     from gramian.kernels.statespace import StateForm
 
@@ -61,7 +61,7 @@ class Column(NamedTuple):
 
 TERMS = 6  # of a series of Markov processes, unless somebody wants more
 # what is known of a kernel's values, and not of those of a subclass that defines them anew
-KNOWN = {"low_precision", "levels", "radial", "waves", "gaussian_terms", "state_space"}
+KNOWN = {"low_precision", "levels", "radial", "patch_sum", "waves", "gaussian_terms", "state_space"}
 
 
 class Kernel(Tree):
@@ -185,6 +185,11 @@ class Kernel(Tree):
         rows: values between the two, that cost less. None: points are like rows."""
         return None
 
+    def parted(self, *tables: Any) -> tuple[tuple[Any, ...], ...]:
+        """Of a sum whose points are of another kind than rows: each term, with what it sees of tables of
+        rows, or of points; else none. Terms are then made one by one, each in its own way."""
+        return ()
+
     def points_among(self, X: Array, count: int, rng: np.random.Generator) -> Array:
         """So many candidates for inducing points, taken at random from rows X."""
         return np.asarray(X[np.sort(rng.integers(len(X), size=count))], dtype=np.float64)
@@ -225,6 +230,10 @@ class Kernel(Tree):
     def radial(self) -> Radial | None:
         """k as factors times a function of one squared distance, in NumPy (`kernels/profiles.py`), where the
         factors and the lengthscale are all its parameters, in this order."""
+        return None
+
+    def patch_sum(self) -> PatchSum | None:
+        """k as a sum over the patches of images of such a function, in NumPy (`kernels/profiles.py`)."""
         return None
 
     def waves(self, columns: tuple[int, ...]) -> list[Wave]:

@@ -24,6 +24,7 @@ import numpy as np
 from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.kernels.base import Column, Inward, Kernel
+from gramian.kernels.profiles import PatchSum
 from gramian.params import Parameter, Real, Value, fixed, real
 from gramian.params.parameter import as_parameter
 from gramian.params.tree import whole_number
@@ -113,6 +114,12 @@ class Convolutional(Inward):
     @property
     def low_precision(self) -> bool:
         return self.base.low_precision
+
+    def patch_sum(self) -> PatchSum | None:
+        base, columns = self.base.radial(), self._columns[0]
+        if base is None:
+            return None
+        return PatchSum((), self.weights, base, sides(self.patch), sides(self.image), columns)
 
     def point_columns(self) -> tuple[int, int] | None:
         d, D = self._columns

@@ -37,6 +37,21 @@ class Radial(NamedTuple):
         return self._replace(factors=(factor, *self.factors))
 
 
+class PatchSum(NamedTuple):
+    """What a kernel of images says of itself where it is c / P^2 sum_pq w_p w_q base(x[p], z[q]) for a radial
+    base: its parameters are the outer factors, the weights, and those of the base, in this order."""
+
+    outer: tuple[Any, ...]  # factors, from the outermost on
+    weights: Any  # one number, or one a patch
+    base: Radial
+    patch: tuple[int, int]
+    image: tuple[int, int]
+    columns: int  # of an image
+
+    def times(self, factor: Any) -> PatchSum:
+        return self._replace(outer=(factor, *self.outer))
+
+
 def _rbf(u: Array) -> Array:
     # where rounding made u positive, k exceeds 1 by no more than is forgiven; a clamp would take as long as
     # the exponentials

@@ -21,6 +21,7 @@ import numpy as np
 
 from gramian import clock
 from gramian.arrays import Array, plain_numbers
+from gramian.clock import OutOfTime
 from gramian.engines.base import Share, Workspace
 from gramian.engines.lowrank import check_units
 from gramian.engines.recipes import Inducing, bytes_of_rule, check_size, units_of
@@ -46,6 +47,7 @@ SMALLEST_STEP = 1e-4
 WINDOW = 6  # steps that are mixed
 IDLE = 5  # passes in a row after which a bound that no longer rises is left alone
 SETTLED = 1e-4  # of the natural parameters: where they are called so without being at the tolerance
+NO_PASS = "no time was left for a pass over all rows after the search; the evidence is estimated from some"
 EPOCHS, FEWEST_STEPS, MOST_STEPS = 20, 500, 5000
 
 
@@ -107,7 +109,14 @@ class SparseVariational(_SparseScheme):
 
     def infer(self, model: Model, data: Data, report: Share | None = None) -> Inferred:
         with self.bound(model, data) as bound:
-            q, value, outcome = self._optimum(bound, report)
+            try:
+                q, value, outcome = self._optimum(bound, report)
+            except OutOfTime:
+                if not self.q:
+                    raise
+                # batches of all rows have made it, which a posterior of fewer rows would forget
+                q, outcome = self.q, SolveOutcome(note=NO_PASS, stopped="time limit")
+                value = self._estimate(bound)
             return Inferred(self._posterior(bound, q), Evidence(value, "lower bound"), outcome)
 
     def evidence(self, model: Model, data: Data, workspace: Workspace) -> Evidence:
@@ -166,6 +175,10 @@ class SparseVariational(_SparseScheme):
                 new_sums, new_value = self._pass(bound, step)
                 if not new_value >= value - 1e-12 * abs(value):
                     raise NumericalError("The step was too long.")
+            except OutOfTime:
+                if not self.q:
+                    raise
+                break
             except NumericalError:  # that, or curvature of the wrong sign
                 rho = 0.5 * rho if mixed.plain else rho
                 mixed.reset()
@@ -179,6 +192,14 @@ class SparseVariational(_SparseScheme):
         unsettled = f"The variational posterior had not settled after {done} passes over the rows"
         note = "" if converged else f"{unsettled} (relative change {rest:.1g})."
         return q, value, SolveOutcome(iterations=done, residual=rest, converged=converged, note=note)
+
+    def _estimate(self, bound: Bound) -> float:
+        """The bound with the q that there is, from some of the rows, whatever the time is."""
+        n = len(bound.data.X)
+        some = bound.data.take(np.arange(0, n, -(-n // CHUNK)))
+        with clock.until(None, anew=True):
+            sums = bound.sums(self.q, [some], gradient=False, signed=True)
+        return n / len(some.X) * sums.value - sum(w.divergence for w in self.q)
 
     @staticmethod
     def _pass(bound: Bound, q: Latents) -> tuple[BoundSums, float]:
