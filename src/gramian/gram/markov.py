@@ -51,7 +51,7 @@ from gramian.params.tree import leaves
 
 LENGTH = 256  # rows of a chunk
 SEGMENT = 16  # rows whose covariances a gradient holds at a time; its square is LENGTH
-WIDTHS = (1, 8, 16, 64, 256)  # chunks side by side: few programs to compile
+WIDTHS = (1, 8, 16, 64, 128, 160, 208, 256)  # chunks side by side: few programs to compile
 UNROLLED = 4  # states up to which matrices are written out
 # up to so many numbers of a state, the chunks side by side whose matrices stay in a core's cache
 WIDE = ((4, 256), (10, 64), (float("inf"), 16))
@@ -202,6 +202,20 @@ class Shapes:
         """(m, k, c)."""
         return jnp.stack([jnp.stack([self.full(x) for x in row]) for row in A]) if unrolled(A) else A
 
+    def summed_squares(self, v: Any, by: jax.Array) -> jax.Array:
+        """The sum over rows of v v' times `by` (rows, c), of packed vectors: (s, s, c)."""
+        if not self.unrolled:
+            return jnp.einsum("kic,kjc->ijc", v * by[:, None], v)
+        s = self.form.size
+        half = {(i, j): jnp.sum(v[i] * v[j] * by, axis=0) for i, j in _upper(s)}
+        return jnp.stack([jnp.stack([half[min(i, j), max(i, j)] for j in range(s)]) for i in range(s)])
+
+    def summed_columns(self, v: Any, w: jax.Array) -> jax.Array:
+        """The sum over rows of v w' for w (rows, q, c): (s, q, c)."""
+        if not self.unrolled:
+            return jnp.sum(v[:, :, None] * w[:, None], axis=0)
+        return jnp.stack([jnp.sum(x[:, None] * w, axis=0) for x in v])
+
     def full(self, x: Any) -> jax.Array:
         return jnp.broadcast_to(jnp.asarray(x, jnp.float64), (self.c,))
 
@@ -227,41 +241,76 @@ class Shapes:
         ends = np.cumsum([block.size for block in self.form.blocks]).tolist()
         return [slice(end - block.size, end) for block, end in zip(self.form.blocks, ends, strict=True)]
 
-    def blocks(self, s: jax.Array, t: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
-        """A and Q of each block, as arrays."""
+    def steps(self, s: jax.Array, t: jax.Array) -> Steps:
+        """To all rows at the times t (rows, c) from s: exponentials and the like in a few passes over all of
+        them. Made within a scan they would be made again in each loop that uses them: XLA drops barriers."""
         pairs = [block.step(s, t) for block in self.form.blocks]
-        return [self.dense(A) for A, _ in pairs], [self.dense(Q) for _, Q in pairs]
+        emitted = [x for block in self.form.blocks for x in block.emission(t)]
+        return Steps(self, [A for A, _ in pairs], [Q for _, Q in pairs], emitted, t.shape)
 
-    def step(self, s: jax.Array, t: jax.Array) -> Step:
-        """Not to be made anew where it is used: its exponentials cost most."""
-        if not self.unrolled:
-            return self.step_of(*_barrier(self.blocks(s, t)))
-        pairs = [block.step(s, t) for block in self.form.blocks]
-        A, Q = (self.diagonal([pair[k] for pair in pairs]) for k in range(2))
-        held = [[x for x in M.reshape(-1) if not isinstance(x, float)] for M in (A, Q)]
-        for M, entries in zip((A, Q), _barrier(held), strict=True):
-            rest = iter(entries)
+
+class Steps:
+    """The matrices of many rows. What differs from row to row is in `arrays`, each entry once; the rest is
+    known when a program is written down, such as zeros."""
+
+    def __init__(self, shapes: Shapes, A: list[Matrix], Q: list[Matrix], H: list[Any], rows: Any) -> None:
+        self.shapes, self.rows = shapes, rows
+        self.arrays: list[jax.Array] = []
+        self._number: dict[int, int] = {}
+        self._kept: list[Any] = []  # so that no other entry gets its id
+        self.A, self.Q = ([self._held(M) for M in blocks] for blocks in (A, Q))
+        self.differ = len(self.arrays)  # in the kernel's parameters: an emission does not
+        self.H = self._held(vector(H))
+
+    def _held(self, M: Matrix) -> Matrix:
+        """With numbers of arrays in place of them."""
+        out = np.empty(M.shape, dtype=object)
+        for at, x in np.ndenumerate(M):
+            out[at] = x
+            if not isinstance(x, float):
+                if id(x) not in self._number:
+                    self._number[id(x)] = len(self.arrays)
+                    self._kept.append(x)
+                    self.arrays.append(jnp.broadcast_to(jnp.asarray(x, jnp.float64), self.rows))
+                out[at] = self._number[id(x)]
+        return out
+
+    def at(self, row: Sequence[jax.Array]) -> Step:
+        """Of one row, from its part of `arrays`, (c,) each."""
+
+        def filled(M: Matrix) -> Matrix:
+            out = M.copy()
             for at, x in np.ndenumerate(M):
-                M[at] = x if isinstance(x, float) else next(rest)
-        return Step((A,), Q)
+                out[at] = x if isinstance(x, float) else row[x]
+            return out
 
-    def step_of(self, A: Sequence[jax.Array], Q: Sequence[jax.Array]) -> Step:
-        """From the arrays of `blocks`."""
-        if self.unrolled:
-            whole = (self.diagonal([self.square(x) for x in blocks]) for blocks in (A, Q))
-            return Step((next(whole),), next(whole))
+        shapes, A, Q, H = self.shapes, *([filled(M) for M in Ms] for Ms in (self.A, self.Q, [self.H]))
+        if shapes.unrolled:
+            return Step((shapes.diagonal(A),), shapes.diagonal(Q), H[0])
         rows = [
-            jnp.pad(x, ((0, 0), (at.start, self.form.size - at.stop), (0, 0)))
-            for at, x in zip(self.places, Q, strict=True)
+            jnp.pad(shapes.dense(x), ((0, 0), (at.start, shapes.form.size - at.stop), (0, 0)))
+            for at, x in zip(shapes.places, Q, strict=True)
         ]
-        return Step(tuple(A), jnp.concatenate(rows))
+        emission = jnp.stack([shapes.full(x) for x in H[0]])
+        return Step(tuple(map(shapes.dense, A)), jnp.concatenate(rows), emission)
+
+    def weights(self, by_A: Sequence[Mat], by_Q: Sequence[Mat]) -> list[jax.Array]:
+        """Those on `arrays`, of one row, from those on A and Q of each block."""
+        out: list[Any] = [0.0] * self.differ
+        for held, weights in ((self.A, by_A), (self.Q, by_Q)):
+            for M, weight in zip(held, weights, strict=True):
+                for (i, j), x in np.ndenumerate(M):
+                    if not isinstance(x, float):
+                        out[x] = plus(out[x], weight[i, j])
+        return [self.shapes.full(x) for x in out]
 
 
 class Step(NamedTuple):
-    """From one row to the next: A by blocks, and Q."""
+    """From one row to the next: A by blocks, and Q; H of the next."""
 
     A: tuple[Mat, ...]
     Q: Mat
+    H: Mat
 
     def times(self, M: Mat) -> Mat:
         """A M, block by block."""
@@ -295,11 +344,6 @@ class Step(NamedTuple):
         return jnp.concatenate([product(turned(A), own) for A, own in zip(self.A, rows, strict=True)])
 
 
-def _barrier(values: Any) -> Any:
-    """The same, made once, and not again in each loop that uses them."""
-    return jax.lax.optimization_barrier(values)  # type: ignore[no-untyped-call]
-
-
 def _upper(s: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(s) for j in range(i, s)]
 
@@ -322,6 +366,10 @@ class Rows(NamedTuple):
         t = self.t.T
         s = jnp.concatenate([self.before[None], t[:-1]])
         return s, t, self.a.T, self.b.T, jnp.transpose(self.z, (1, 2, 0))
+
+    def segments(self) -> tuple[jax.Array, ...]:
+        """The same in segments of rows."""
+        return jax.tree_util.tree_map(lambda x: x.reshape(-1, SEGMENT, *x.shape[1:]), self.along())
 
 
 class Element(NamedTuple):
@@ -366,10 +414,10 @@ class _Filtered(NamedTuple):
     w: jax.Array  # (q, c)
 
 
-def _forward(shapes: Shapes, step: Step, m: Mat, P: Mat, row: tuple[jax.Array, ...]) -> _Filtered:
+def _forward(step: Step, m: Mat, P: Mat, site: tuple[jax.Array, ...]) -> _Filtered:
     """Before the site of a row is counted."""
-    _, t, a, b, z = row
-    m, P, H = step.on(m), step.around(P), shapes.emission(t)
+    a, b, z = site
+    m, P, H = step.on(m), step.around(P), step.H
     u = mv(P, H)
     return _Filtered(m, P, H, u, b + a * dot(H, u), z - a * read_off(H, m))
 
@@ -396,31 +444,37 @@ def elements(d: int, terms: int, kernel: Kernel, rows: Rows) -> Element:
     shapes = _shapes(d, terms, kernel, rows)
     s, q, c = shapes.form.size, shapes.q, shapes.c
 
-    def one(carry: Any, row: Any) -> Any:
-        M, m, eta = shapes.matrix(carry[0]), shapes.columns(carry[1]), shapes.columns(carry[4])
-        P, J, (logdet, negative, quad) = shapes.half(carry[2]), shapes.half(carry[3]), carry[5:]
-        before, t, a, _, _ = row
-        step = shapes.step(before, t)
-        at, M = _forward(shapes, step, m, P, row), step.times(M)
-        HM, weight = mv(mt(M), at.H), 1 / at.F
-        share = a * weight
-        J = sym(added(J, outer(HM, scaled(HM, share))))
-        eta = columns_added(eta, in_columns(HM, at.w * weight))
-        M = added(M, outer(at.u, scaled(HM, -share)))
+    def over_segment(carry: Any, segment: Any) -> Any:
+        before, t, a, b, z = segment
+        steps = shapes.steps(before, t)
+
+        def one(carry: Any, row: Any) -> Any:
+            M, m, P = shapes.matrix(carry[0]), shapes.columns(carry[1]), shapes.half(carry[2])
+            step = steps.at(row[0])
+            at, M = _forward(step, m, P, row[1]), step.times(M)
+            HM = mv(mt(M), at.H)
+            M = added(M, outer(at.u, scaled(HM, -row[1][0] / at.F)))
+            m, P = _seen(at, row[1][0])
+            return (shapes.packed(M), list_of(m), shapes.packed_half(P)), (shapes.packed(HM), at.F, at.w)
+
+        state, (HM, F, w) = jax.lax.scan(one, carry[:3], (steps.arrays, (a, b, z)))
+        weight = 1 / F
+        J, eta, logdet, negative, quad = carry[3:]
         by_site = jnp.where(a == 0, 0.0, weight / jnp.where(a == 0, 1.0, a))
-        m, P = _seen(at, a)
-        new = shapes.packed(M), list_of(m), shapes.packed_half(P), shapes.packed_half(J), list_of(eta)
-        sums = logdet + jnp.log(jnp.abs(at.F)), negative + (at.F < 0), quad + at.w**2 * by_site
-        return (*new, *sums), None
+        J = J + shapes.summed_squares(HM, a * weight)
+        eta = eta + shapes.summed_columns(HM, w * weight[:, None])
+        logdet = logdet + jnp.sum(jnp.log(jnp.abs(F)), axis=0)
+        negative = negative + jnp.sum(F < 0, axis=0)
+        quad = quad + jnp.sum(w**2 * by_site[:, None], axis=0)
+        return (*state, J, eta, logdet, negative, quad), None
 
     eye = shapes.square(jnp.broadcast_to(jnp.eye(s)[:, :, None], (s, s, c)))
-    none, start = shapes.square(jnp.zeros((s, s, c))), shapes.square(_first(shapes, rows))
-    empty = list_of(shapes.columns(jnp.zeros((s, q, c))))
-    begin = shapes.packed(eye), empty, shapes.packed_half(start), shapes.packed_half(none), empty
-    zero = jnp.zeros(c), jnp.zeros(c), jnp.zeros((q, c))
-    M, m, P, J, eta, *sums = jax.lax.scan(one, (*begin, *zero), rows.along())[0]
-    Psi, C, J = (shapes.dense(x) for x in (shapes.matrix(M), shapes.half(P), shapes.half(J)))
-    return Element(Psi, jnp.asarray(m), C, J, jnp.asarray(eta), *sums)
+    start = shapes.square(_first(shapes, rows))
+    empty = jnp.zeros((s, q, c))
+    begin = shapes.packed(eye), list_of(shapes.columns(empty)), shapes.packed_half(start)
+    zero = jnp.zeros((s, s, c)), empty, jnp.zeros(c), jnp.zeros(c), jnp.zeros((q, c))
+    M, m, P, J, *sums = jax.lax.scan(over_segment, (*begin, *zero), rows.segments())[0]
+    return Element(shapes.dense(shapes.matrix(M)), jnp.asarray(m), shapes.dense(shapes.half(P)), J, *sums)
 
 
 def list_of(m: Mat) -> Any:
@@ -436,9 +490,8 @@ def link(m: jax.Array, P: jax.Array, element: Element) -> Any:
     def one(carry: Any, chunk: Any) -> Any:
         m, P = carry
         Psi, c, C, J, eta = chunk
-        lu, pivots = jax.scipy.linalg.lu_factor(jnp.eye(len(P)) + P @ J)
-        T = jax.scipy.linalg.lu_solve((lu, pivots), jnp.eye(len(P)))
-        V, logdet = T @ P, jnp.sum(jnp.log(jnp.abs(jnp.diagonal(lu))))
+        T, logdet = _inverse(jnp.eye(len(P)) + P @ J)
+        V = T @ P
         V = 0.5 * (V + V.T)
         gap = eta - J @ m
         quad = jnp.sum(-2 * m * eta + m * (J @ m) - gap * (V @ gap), axis=0)
@@ -449,6 +502,20 @@ def link(m: jax.Array, P: jax.Array, element: Element) -> Any:
 
     first = (jnp.moveaxis(part, -1, 0) for part in element[:5])
     return jax.lax.scan(one, (m, P), tuple(first))
+
+
+def _inverse(A: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """And the log determinant. Of two columns by Cramer's rule, since a call of LAPACK takes longer than all
+    the rest of a link."""
+    if len(A) > 2:
+        lu, pivots = jax.scipy.linalg.lu_factor(A)
+        inverse = jax.scipy.linalg.lu_solve((lu, pivots), jnp.eye(len(A)))
+        return inverse, jnp.sum(jnp.log(jnp.abs(jnp.diagonal(lu))))
+    if len(A) == 1:
+        return 1 / A, jnp.log(jnp.abs(A[0, 0]))
+    det = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]
+    turned = jnp.stack([jnp.stack([A[1, 1], -A[0, 1]]), jnp.stack([-A[1, 0], A[0, 0]])])
+    return turned / det, jnp.log(jnp.abs(det))
 
 
 @compiled()
@@ -481,28 +548,29 @@ def smooth(d: int, terms: int, kernel: Kernel, rows: Rows, ends: Ends, read: jax
     def asked(H: Mat) -> Mat:
         return vector([H[k] * read[k] for k in range(len(H))]) if unrolled(H) else H * read[:, None]
 
+    before, t, a, b, z = rows.along()
+    steps = shapes.steps(before, t)
+
     def ahead(carry: Any, row: Any) -> Any:
         m, P = shapes.columns(carry[0]), shapes.half(carry[1])
-        at = _forward(shapes, shapes.step(row[0], row[1]), m, P, row)
+        at = _forward(steps.at(row[0]), m, P, row[1])
         R = asked(at.H)
         v = mv(at.P, R)
         kept = shapes.packed(at.u), shapes.packed(v), at.F, at.w, read_off(R, at.m), dot(R, v)
-        m, P = _seen(at, row[2])
+        m, P = _seen(at, row[1][0])
         return (list_of(m), shapes.packed_half(P)), kept
 
     def back(carry: Any, row: Any) -> Any:
         ell, N = shapes.columns(carry[0]), shapes.half(carry[1])
-        (before, t, a, _, _), (u, v, F, w, mean, var) = row
+        step, a, (u, v, F, w, mean, var) = steps.at(row[0]), *row[1:]
         u, v = shapes.columns(u), shapes.columns(v)
-        ell, N, alpha, precision = _backward(shapes.emission(t), u, F, w, a, ell, N)
+        ell, N, alpha, precision = _backward(step.H, u, F, w, a, ell, N)
         out = mean - read_off(v, ell), var - dot(v, mv(N, v)), alpha, precision
-        step = shapes.step(before, t)
         return (list_of(step.back_on(ell)), shapes.packed_half(step.around_back(N))), out
 
     begin, end = _ends(shapes, rows, ends)
-    along = rows.along()
-    _, kept = jax.lax.scan(ahead, begin, along)
-    _, (mean, var, alpha, precision) = jax.lax.scan(back, end, (along, kept), reverse=True)
+    _, kept = jax.lax.scan(ahead, begin, (steps.arrays, (a, b, z)))
+    _, (mean, var, alpha, precision) = jax.lax.scan(back, end, (steps.arrays, a, kept), reverse=True)
     mean, alpha = (jnp.transpose(x, (2, 0, 1)) for x in (mean, alpha))
     return Smoothed(mean, var.T, alpha, precision.T)
 
@@ -519,50 +587,58 @@ def pulled(d: int, terms: int, kernel: Kernel, rows: Rows, ends: Ends, B: jax.Ar
     """The gradient by the kernel of tr(V B V'K) - q/2 log det, V = alpha of these sites; with alpha and
     precision at the rows. Covariances are held at each SEGMENTth row and found again in between."""
     shapes = _shapes(d, terms, kernel, rows)
-    along = jax.tree_util.tree_map(
-        lambda x: x.reshape(LENGTH // SEGMENT, SEGMENT, *x.shape[1:]), rows.along()
-    )
 
-    def ahead(carry: Any, row: Any) -> Any:
+    def ahead(steps: Steps, carry: Any, row: Any) -> Any:
         m, P = shapes.columns(carry[0]), shapes.half(carry[1])
-        at = _forward(shapes, shapes.step(row[0], row[1]), m, P, row)
-        m, P = _seen(at, row[2])
+        at = _forward(steps.at(row[0]), m, P, row[1])
+        m, P = _seen(at, row[1][0])
         return (list_of(m), shapes.packed_half(P)), (carry, shapes.packed(at.u), at.F, at.w)
 
     def over_segment(carry: Any, segment: Any) -> Any:
-        return jax.lax.scan(lambda c, r: (ahead(c, r)[0], None), carry, segment)[0], carry
+        before, t, *site = segment
+        steps = shapes.steps(before, t)
+        return jax.lax.scan(lambda c, r: (ahead(steps, c, r)[0], None), carry, (steps.arrays, site))[0], carry
 
     def by_Q(ell: Mat, N: Mat) -> Mat:
         return added(weighed(ell, B, ell), scaled_all(N, -0.5 * q))
 
-    def back(carry: Any, row: Any) -> Any:
-        ell, N, total = shapes.columns(carry[0]), shapes.half(carry[1]), carry[2]
-        (before, t, a, _, _), ((m, P), u, F, w) = row
+    def back(steps: Steps, carry: Any, row: Any) -> Any:
+        ell, N = shapes.columns(carry[0]), shapes.half(carry[1])
+        step, a, ((m, P), u, F, w) = steps.at(row[0]), *row[1:]
         m, P, u = shapes.columns(m), shapes.half(P), shapes.columns(u)
-        ell, N, alpha, precision = _backward(shapes.emission(t), u, F, w, a, ell, N)
-
-        (A, Q), pull = jax.vjp(lambda kernel: _shapes(d, terms, kernel, rows).blocks(before, t), kernel)
-        step = shapes.step_of(A, Q)
+        ell, N, alpha, precision = _backward(step.H, u, F, w, a, ell, N)
         before_l, before_N = step.back_on(ell), step.around_back(N)
         x = columns_added(m, scaled_all(on_columns(P, before_l), -1.0))  # smoothed, before the step
         AP, by_A, on_Q = step.times(P), [], []
         for at in shapes.places:  # no weight is asked for beside the blocks on the diagonal
-            own = added(scaled_all(weighed(ell[at], B, x[at]), -2.0), scaled_all(mm(N[at], AP[:, at]), -q))
-            by_A.append(shapes.dense(own))
-            on_Q.append(shapes.dense(by_Q(ell[at], N[at, at])))
-        total = jax.tree_util.tree_map(jnp.add, total, pull((by_A, on_Q))[0])
-        return (list_of(before_l), shapes.packed_half(before_N), total), (alpha, precision)
+            by_A.append(
+                added(scaled_all(weighed(ell[at], B, x[at]), -2.0), scaled_all(mm(N[at], AP[:, at]), -q))
+            )
+            on_Q.append(by_Q(ell[at], N[at, at]))
+        out = alpha, precision, steps.weights(by_A, on_Q)
+        return (list_of(before_l), shapes.packed_half(before_N)), out
 
     def back_over_segment(carry: Any, both: Any) -> Any:
-        segment, start = both
-        _, kept = jax.lax.scan(ahead, start, segment)
-        return jax.lax.scan(back, carry, (segment, kept), reverse=True)
+        (before, t, *site), start = both
+        steps = shapes.steps(before, t)
+
+        def entries(kernel: Kernel) -> list[jax.Array]:
+            found = _shapes(d, terms, kernel, rows).steps(before, t)
+            return found.arrays[: found.differ]
+
+        _, kept = jax.lax.scan(lambda c, r: ahead(steps, c, r), start, (steps.arrays, site))
+        state, (alpha, precision, weights) = jax.lax.scan(
+            lambda c, r: back(steps, c, r), carry[:2], (steps.arrays, site[0], kept), reverse=True
+        )
+        total = jax.tree_util.tree_map(jnp.add, carry[2], jax.vjp(entries, kernel)[1](weights)[0])
+        return (*state, total), (alpha, precision)
 
     begin, end = _ends(shapes, rows, ends)
-    _, starts = jax.lax.scan(over_segment, begin, along)
+    segments = rows.segments()
+    _, starts = jax.lax.scan(over_segment, begin, segments)
     none = jax.tree_util.tree_map(jnp.zeros_like, kernel)
     (ell, N, total), (alpha, precision) = jax.lax.scan(
-        back_over_segment, (*end, none), (along, starts), reverse=True
+        back_over_segment, (*end, none), (segments, starts), reverse=True
     )
     by_P = shapes.dense(by_Q(shapes.columns(ell), shapes.half(N)))
     _, pull = jax.vjp(lambda kernel: _first(_shapes(d, terms, kernel, rows), rows), kernel)
@@ -597,8 +673,8 @@ class Chain:
         assert form is not None
         self.size = form.size
         chunks, most = -(-self.n // LENGTH), next(width for size, width in WIDE if self.size <= size)
-        self.width = next(w for w in WIDTHS if w >= min(chunks, most))
-        self.pieces = -(-chunks // self.width)
+        self.pieces = -(-chunks // most)
+        self.width = next(w for w in WIDTHS if w >= -(-chunks // self.pieces))
         self.t = self.cut(t, t[-1])
         before = np.concatenate([t[:1], self.t.reshape(-1)[LENGTH - 1 : -1 : LENGTH]])
         self.before = before.reshape(self.pieces, self.width)
