@@ -23,8 +23,13 @@ The gradient by K is that by A and Q of each step: the weights on Q are ell B el
 -2 ell B x' - q N A P, x the smoothed state before the step and B = 1/2; any other weights V B V' on K are
 those of sites a = 0, z = V.
 
-Cost: n s^3 flops some ten times over, n (s + q) numbers. Pieces of chunks are of a fixed size, a program each
-and a thread each; results do not depend on how many there are.
+Cost: A has blocks on its diagonal, so that n s^2 flops a few times the size of a block, and s^3 for each
+chunk; n (s + q) numbers. Pieces of chunks are of a fixed size, a program each and a thread each; results do
+not depend on how many there are.
+
+What XLA fuses it makes again in every loop that uses it, and a barrier does not hinder it. So what is costly
+crosses a scan: the steps of SEGMENT rows are made before it, sums over rows after it, and products with
+which outer products are made are reductions (`kept_mv`).
 
 Sources: Durbin and Koopman 2012, chapter 4 (the filter back), section 7.3 (the score); Sarkka and
 Garcia-Fernandez 2021 (chunks as elements that compose).
@@ -32,6 +37,7 @@ Garcia-Fernandez 2021 (chunks as elements that compose).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -91,6 +97,12 @@ def mv(A: Mat, v: Mat) -> Mat:
     return total
 
 
+def kept_mv(A: Mat, v: Mat) -> Mat:
+    """A v by a reduction, which XLA makes once and keeps. A sum that is written out it makes again in each
+    loop that uses it: with outer products of it, s^3 terms in all."""
+    return mv(A, v) if unrolled(A) else jnp.sum(A * v[None], axis=1)
+
+
 def dot(u: Mat, v: Mat) -> jax.Array:
     return _total(u, v) if unrolled(u) else jnp.sum(u * v, axis=0)
 
@@ -106,6 +118,11 @@ def outer(u: Mat, v: Mat) -> Mat:
     return matrix([[times(x, y) for y in v] for x in u]) if unrolled(u) else u[:, None] * v[None]
 
 
+def squared(u: Mat, by: Any) -> Mat:
+    """u u' times an array (c,), symmetric to the last bit."""
+    return scaled_all(outer(u, u), by) if unrolled(u) else u[:, None] * u[None] * by
+
+
 def scaled(u: Mat, by: Any) -> Mat:
     """A vector times an array (c,)."""
     return vector([times(x, by) for x in u]) if unrolled(u) else u * by
@@ -118,9 +135,9 @@ def added(A: Mat, B: Mat) -> Mat:
 # Of several right-hand sides: s entries (q, c), or one array (s, q, c).
 
 
-def on_columns(A: Mat, m: Mat) -> Mat:
-    """A m."""
-    return mv(A, m) if unrolled(A) else mm(A, m)
+def kept_on(A: Mat, m: Mat) -> Mat:
+    """A m, made once."""
+    return mv(A, m) if unrolled(A) else jnp.sum(A[:, :, None] * m[None], axis=1)
 
 
 def read_off(H: Mat, m: Mat) -> jax.Array:
@@ -140,7 +157,7 @@ def columns_added(m: Mat, more: Mat) -> Mat:
 def weighed(ell: Mat, B: jax.Array, x: Mat) -> Mat:
     """ell B x'."""
     if not unrolled(ell):
-        return jnp.einsum("iqc,qp,jpc->ijc", ell, B, x)
+        return inner(jnp.sum(ell[:, :, None] * B[None, :, :, None], axis=1), x)
     lB = [jnp.einsum("qc,qp->pc", entry, B) for entry in ell]
     return matrix([[jnp.sum(one * other, axis=0) for other in x] for one in lB])
 
@@ -246,12 +263,14 @@ class Shapes:
         them. Made within a scan they would be made again in each loop that uses them: XLA drops barriers."""
         pairs = [block.step(s, t) for block in self.form.blocks]
         emitted = [x for block in self.form.blocks for x in block.emission(t)]
-        return Steps(self, [A for A, _ in pairs], [Q for _, Q in pairs], emitted, t.shape)
+        kind = EntrySteps if self.unrolled else BlockSteps
+        return kind(self, [A for A, _ in pairs], [Q for _, Q in pairs], emitted, t.shape)
 
 
-class Steps:
+class Steps(ABC):
     """The matrices of many rows. What differs from row to row is in `arrays`, each entry once; the rest is
-    known when a program is written down, such as zeros."""
+    known when a program is written down, such as zeros. Entries are apart, since XLA would not vectorise
+    the exponentials of several in one array (a state of 23: 20 microseconds a row, apart 5)."""
 
     def __init__(self, shapes: Shapes, A: list[Matrix], Q: list[Matrix], H: list[Any], rows: Any) -> None:
         self.shapes, self.rows = shapes, rows
@@ -259,7 +278,7 @@ class Steps:
         self._number: dict[int, int] = {}
         self._kept: list[Any] = []  # so that no other entry gets its id
         self.A, self.Q = ([self._held(M) for M in blocks] for blocks in (A, Q))
-        self.differ = len(self.arrays)  # in the kernel's parameters: an emission does not
+        self.differ = len(self.arrays)  # depend on parameters: an emission does not
         self.H = self._held(vector(H))
 
     def _held(self, M: Matrix) -> Matrix:
@@ -275,8 +294,8 @@ class Steps:
                 out[at] = self._number[id(x)]
         return out
 
-    def at(self, row: Sequence[jax.Array]) -> Step:
-        """Of one row, from its part of `arrays`, (c,) each."""
+    def at(self, row: Sequence[jax.Array]) -> Any:
+        """A step, from its part of `arrays`, (c,) each."""
 
         def filled(M: Matrix) -> Matrix:
             out = M.copy()
@@ -284,64 +303,142 @@ class Steps:
                 out[at] = x if isinstance(x, float) else row[x]
             return out
 
-        shapes, A, Q, H = self.shapes, *([filled(M) for M in Ms] for Ms in (self.A, self.Q, [self.H]))
-        if shapes.unrolled:
-            return Step((shapes.diagonal(A),), shapes.diagonal(Q), H[0])
-        rows = [
-            jnp.pad(shapes.dense(x), ((0, 0), (at.start, shapes.form.size - at.stop), (0, 0)))
-            for at, x in zip(shapes.places, Q, strict=True)
-        ]
-        emission = jnp.stack([shapes.full(x) for x in H[0]])
-        return Step(tuple(map(shapes.dense, A)), jnp.concatenate(rows), emission)
+        A, Q = ([filled(M) for M in blocks] for blocks in (self.A, self.Q))
+        return self.made(A, Q, filled(self.H))
 
-    def weights(self, by_A: Sequence[Mat], by_Q: Sequence[Mat]) -> list[jax.Array]:
-        """Those on `arrays`, of one row, from those on A and Q of each block."""
+    @abstractmethod
+    def made(self, A: list[Matrix], Q: list[Matrix], H: Matrix) -> Any:
+        """A step, of its blocks."""
+
+    @abstractmethod
+    def weights(self, step: Any, smoothed: Smooth, B: jax.Array, q: jax.Array) -> list[Any]:
+        """On A and on Q of each block, of one row, as the module has them; of EntrySteps, on the whole."""
+
+    @abstractmethod
+    def by_entry(self, weights: list[Any]) -> list[jax.Array]:
+        """Of all rows, on those of `arrays` that depend on parameters."""
+
+    def _gathered(self, held: Sequence[Matrix], entry: Callable[[int, int, int], Any]) -> list[jax.Array]:
         out: list[Any] = [0.0] * self.differ
-        for held, weights in ((self.A, by_A), (self.Q, by_Q)):
-            for M, weight in zip(held, weights, strict=True):
-                for (i, j), x in np.ndenumerate(M):
-                    if not isinstance(x, float):
-                        out[x] = plus(out[x], weight[i, j])
-        return [self.shapes.full(x) for x in out]
+        for k, M in enumerate(held):
+            for (i, j), number in np.ndenumerate(M):
+                if not isinstance(number, float):
+                    out[number] = plus(out[number], entry(k, i, j))
+        return [jnp.broadcast_to(x, self.rows) for x in out]
 
 
-class Step(NamedTuple):
-    """From one row to the next: A by blocks, and Q; H of the next."""
+class Smooth(NamedTuple):
+    """At a step, from both sides: ell- and N- after it, x and P before it."""
 
-    A: tuple[Mat, ...]
+    ell: Mat
+    N: Mat
+    x: Mat
+    P: Mat
+
+
+class EntrySteps(Steps):
+    """Of small states, whose matrices are written out."""
+
+    def made(self, A: list[Matrix], Q: list[Matrix], H: Matrix) -> EntryStep:
+        return EntryStep(self.shapes.diagonal(A), self.shapes.diagonal(Q), H)
+
+    def weights(self, step: EntryStep, smoothed: Smooth, B: jax.Array, q: jax.Array) -> list[Any]:
+        ell, N, x, P = smoothed
+        by_A = added(scaled_all(weighed(ell, B, x), -2.0), scaled_all(mm(N, step.times(P)), -q))
+        by_Q = added(weighed(ell, B, ell), scaled_all(N, -0.5 * q))
+        # no weight is asked for beside the blocks on the diagonal
+        return [self.shapes.packed(M[at, at]) for M in (by_A, by_Q) for at in self.shapes.places]
+
+    def by_entry(self, weights: list[Any]) -> list[jax.Array]:
+        held = [*self.A, *self.Q]
+        return self._gathered(held, lambda k, i, j: weights[k][i * len(held[k]) + j])
+
+
+class EntryStep(NamedTuple):
+    """From one row to the next: A and Q, H of the next."""
+
+    A: Mat
     Q: Mat
     H: Mat
 
     def times(self, M: Mat) -> Mat:
-        """A M, block by block."""
-        return self._each(M, lambda A: A, mm)
-
-    def back(self, M: Mat) -> Mat:
-        """A'M."""
-        return self._each(M, mt, mm)
+        """A M."""
+        return mm(self.A, M)
 
     def on(self, m: Mat) -> Mat:
         """A m, of right-hand sides."""
-        return self._each(m, lambda A: A, on_columns)
+        return mv(self.A, m)
 
     def back_on(self, ell: Mat) -> Mat:
         """A'ell."""
-        return self._each(ell, mt, on_columns)
+        return mv(mt(self.A), ell)
 
     def around(self, P: Mat) -> Mat:
         """A P A' + Q."""
-        return sym(added(self.times(mt(self.times(P))), self.Q))
+        return sym(added(mm(mm(self.A, P), mt(self.A)), self.Q))
 
     def around_back(self, N: Mat) -> Mat:
         """A'N A."""
-        return sym(self.back(mt(self.back(N))))
+        return sym(mm(mm(mt(self.A), N), self.A))
 
-    def _each(self, M: Mat, turned: Callable[[Mat], Mat], product: Callable[[Mat, Mat], Mat]) -> Mat:
-        if len(self.A) == 1:
-            return product(turned(self.A[0]), M)
-        ends = np.cumsum([A.shape[0] for A in self.A])
-        rows = (M[end - A.shape[0] : end] for A, end in zip(self.A, ends, strict=True))
-        return jnp.concatenate([product(turned(A), own) for A, own in zip(self.A, rows, strict=True)])
+
+class BlockSteps(Steps):
+    """Of larger states, block by block."""
+
+    def made(self, A: list[Matrix], Q: list[Matrix], H: Matrix) -> BlockStep:
+        dense, emission = self.shapes.dense, jnp.stack([self.shapes.full(x) for x in H])
+        return BlockStep(self.shapes.places, [dense(M) for M in A], [dense(M) for M in Q], emission)
+
+    def weights(self, step: BlockStep, smoothed: Smooth, B: jax.Array, q: jax.Array) -> list[Any]:
+        ell, N, x, P = smoothed
+        AP, lB = step.times(P), jnp.sum(ell[:, :, None] * B[None, :, :, None], axis=1)
+        by_A = [-2.0 * inner(lB[at], x[at]) - q * mm(N[at], AP[:, at]) for at in step.places]
+        return by_A + [inner(lB[at], ell[at]) - 0.5 * q * N[at, at] for at in step.places]
+
+    def by_entry(self, weights: list[Any]) -> list[jax.Array]:
+        return self._gathered([*self.A, *self.Q], lambda k, i, j: weights[k][:, i, j])
+
+
+class BlockStep(NamedTuple):
+    """The same as EntryStep, block by block."""
+
+    places: Sequence[slice]
+    A: Sequence[jax.Array]  # (size, size, c)
+    Q: Sequence[jax.Array]
+    H: jax.Array
+
+    def times(self, M: Mat) -> Mat:
+        return self._each(self.A, M)
+
+    def on(self, m: Mat) -> Mat:
+        return self._each(self.A, m)
+
+    def back_on(self, ell: Mat) -> Mat:
+        return self._each([mt(A) for A in self.A], ell)
+
+    def around(self, P: Mat) -> Mat:
+        s = len(P)
+        rows = [
+            jnp.pad(Q, ((0, 0), (at.start, s - at.stop), (0, 0)))
+            for at, Q in zip(self.places, self.Q, strict=True)
+        ]
+        return sym(self.times(mt(self.times(P))) + jnp.concatenate(rows))
+
+    def around_back(self, N: Mat) -> Mat:
+        turned = [mt(A) for A in self.A]
+        return sym(self._each(turned, mt(self._each(turned, N))))
+
+    def _each(self, blocks: Sequence[jax.Array], M: Mat) -> Mat:
+        """These blocks times M (s, k, c)."""
+        return jnp.concatenate([mm(A, M[at]) for at, A in zip(self.places, blocks, strict=True)])
+
+
+def inner(u: jax.Array, v: jax.Array) -> jax.Array:
+    """u v' of right-hand sides (s, q, c)."""
+    total = u[:, None, 0] * v[None, :, 0]
+    for p in range(1, u.shape[1]):
+        total = total + u[:, None, p] * v[None, :, p]
+    return total
 
 
 def _upper(s: int) -> list[tuple[int, int]]:
@@ -414,7 +511,7 @@ class _Filtered(NamedTuple):
     w: jax.Array  # (q, c)
 
 
-def _forward(step: Step, m: Mat, P: Mat, site: tuple[jax.Array, ...]) -> _Filtered:
+def _forward(step: Any, m: Mat, P: Mat, site: tuple[jax.Array, ...]) -> _Filtered:
     """Before the site of a row is counted."""
     a, b, z = site
     m, P, H = step.on(m), step.around(P), step.H
@@ -426,13 +523,13 @@ def _seen(at: _Filtered, a: jax.Array) -> tuple[Mat, Mat]:
     """m and P after it."""
     weight = 1 / at.F
     m = columns_added(at.m, in_columns(at.u, at.w * weight))
-    return m, sym(added(at.P, outer(at.u, scaled(at.u, -a * weight))))
+    return m, added(at.P, squared(at.u, -a * weight))
 
 
 def _backward(H: Mat, u: Mat, F: jax.Array, w: jax.Array, a: jax.Array, ell: Mat, N: Mat) -> Any:
     """Of a row, from ell and N after it: ell- and N-, alpha and the diagonal of A^-1."""
     weight = 1 / F
-    share, Nu = a * weight, mv(N, u)
+    share, Nu = a * weight, kept_mv(N, u)
     alpha = w * weight + share * read_off(u, ell)
     mixed, known = outer(H, scaled(Nu, -share)), share + share**2 * dot(u, Nu)
     N = sym(added(added(N, added(mixed, mt(mixed))), outer(H, scaled(H, known))))
@@ -562,7 +659,8 @@ def smooth(d: int, terms: int, kernel: Kernel, rows: Rows, ends: Ends, read: jax
 
     def back(carry: Any, row: Any) -> Any:
         ell, N = shapes.columns(carry[0]), shapes.half(carry[1])
-        step, a, (u, v, F, w, mean, var) = steps.at(row[0]), *row[1:]
+        arrays, a, (u, v, F, w, mean, var) = row
+        step = steps.at(arrays)
         u, v = shapes.columns(u), shapes.columns(v)
         ell, N, alpha, precision = _backward(step.H, u, F, w, a, ell, N)
         out = mean - read_off(v, ell), var - dot(v, mv(N, v)), alpha, precision
@@ -599,23 +697,15 @@ def pulled(d: int, terms: int, kernel: Kernel, rows: Rows, ends: Ends, B: jax.Ar
         steps = shapes.steps(before, t)
         return jax.lax.scan(lambda c, r: (ahead(steps, c, r)[0], None), carry, (steps.arrays, site))[0], carry
 
-    def by_Q(ell: Mat, N: Mat) -> Mat:
-        return added(weighed(ell, B, ell), scaled_all(N, -0.5 * q))
-
     def back(steps: Steps, carry: Any, row: Any) -> Any:
         ell, N = shapes.columns(carry[0]), shapes.half(carry[1])
-        step, a, ((m, P), u, F, w) = steps.at(row[0]), *row[1:]
+        arrays, a, ((m, P), u, F, w) = row
+        step = steps.at(arrays)
         m, P, u = shapes.columns(m), shapes.half(P), shapes.columns(u)
         ell, N, alpha, precision = _backward(step.H, u, F, w, a, ell, N)
         before_l, before_N = step.back_on(ell), step.around_back(N)
-        x = columns_added(m, scaled_all(on_columns(P, before_l), -1.0))  # smoothed, before the step
-        AP, by_A, on_Q = step.times(P), [], []
-        for at in shapes.places:  # no weight is asked for beside the blocks on the diagonal
-            by_A.append(
-                added(scaled_all(weighed(ell[at], B, x[at]), -2.0), scaled_all(mm(N[at], AP[:, at]), -q))
-            )
-            on_Q.append(by_Q(ell[at], N[at, at]))
-        out = alpha, precision, steps.weights(by_A, on_Q)
+        x = columns_added(m, scaled_all(kept_on(P, before_l), -1.0))  # smoothed, before the step
+        out = alpha, precision, steps.weights(step, Smooth(ell, N, x, P), B, q)
         return (list_of(before_l), shapes.packed_half(before_N)), out
 
     def back_over_segment(carry: Any, both: Any) -> Any:
@@ -630,7 +720,9 @@ def pulled(d: int, terms: int, kernel: Kernel, rows: Rows, ends: Ends, B: jax.Ar
         state, (alpha, precision, weights) = jax.lax.scan(
             lambda c, r: back(steps, c, r), carry[:2], (steps.arrays, site[0], kept), reverse=True
         )
-        total = jax.tree_util.tree_map(jnp.add, carry[2], jax.vjp(entries, kernel)[1](weights)[0])
+        total = jax.tree_util.tree_map(
+            jnp.add, carry[2], jax.vjp(entries, kernel)[1](steps.by_entry(weights))[0]
+        )
         return (*state, total), (alpha, precision)
 
     begin, end = _ends(shapes, rows, ends)
@@ -640,7 +732,8 @@ def pulled(d: int, terms: int, kernel: Kernel, rows: Rows, ends: Ends, B: jax.Ar
     (ell, N, total), (alpha, precision) = jax.lax.scan(
         back_over_segment, (*end, none), (segments, starts), reverse=True
     )
-    by_P = shapes.dense(by_Q(shapes.columns(ell), shapes.half(N)))
+    ell, N = shapes.columns(ell), shapes.half(N)
+    by_P = shapes.dense(added(weighed(ell, B, ell), scaled_all(N, -0.5 * q)))
     _, pull = jax.vjp(lambda kernel: _first(_shapes(d, terms, kernel, rows), rows), kernel)
     total = jax.tree_util.tree_map(jnp.add, total, pull(by_P)[0])
     alpha, precision = (x.reshape(LENGTH, *x.shape[2:]) for x in (alpha, precision))
