@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gramian as gm
+from gramian.engines.base import Use
 from gramian.gram import programs, tiles
 from gramian.inference import asked
 
@@ -59,6 +60,22 @@ def test_growing_from_200_to_400_rows_compiles_nothing_after_the_first(count, da
     count()
     for n in range(202, 401):
         everything(gm.GPRegressor(kernel, noise=0.1, optimize=False), X[:n], y[:n])
+    assert count() == 0
+
+
+def test_a_series_that_grows_has_one_program(count):
+    """Of chunks side by side up to the next width, whatever the parameters, steps and sites are."""
+    rng = np.random.default_rng(0)
+
+    def evidence(n, lengthscale):
+        t = np.sort(rng.uniform(0, n, n)) if n % 2 else np.arange(n, dtype=float)
+        prior = gm.StateSpace().at(1.3 * gm.Matern32(lengthscale), t[:, None], Use())
+        prior.observe(np.where(rng.random(n) < 0.1, np.inf, 0.1), rng.standard_normal((n, 1))).pullback()
+
+    evidence(33_001, 1.0)
+    count()
+    for n in (34_000, 37_001, 40_960):
+        evidence(n, 0.01 * n)
     assert count() == 0
 
 

@@ -125,10 +125,25 @@ def rows(n: int, seed: int = 0) -> np.ndarray:
     return rng.permutation(t)[:, None]
 
 
-@pytest.mark.parametrize("kernel", [KERNELS["Matern32"], KERNELS["sum"], KERNELS["damped"]], ids=str)
-def test_chunks_are_linked(kernel):
-    """700 rows are three chunks, some of them not observed: all that follows from K, by NumPy."""
-    X, rng = rows(700), np.random.default_rng(1)
+def regular(n: int) -> np.ndarray:
+    """One step, gaps of many, and a few times twice: what hours of a meter look like."""
+    t = 0.05 * np.arange(n, dtype=float)
+    t[n // 3 :], t[n // 2 :] = t[n // 3 :] + 0.15, t[n // 2 :] + 7.0
+    t[40::90] = t[39::90][: len(t[40::90])]
+    return t[:, None]
+
+
+BLOCKS = gm.Matern52(0.9) + 0.4 * gm.Matern32(2.0) * gm.Cosine(0.8) + gm.Matern12(3.0) * gm.Cosine(1.7)
+
+
+@pytest.mark.parametrize("X", [rows(700), regular(700)], ids=["irregular", "regular"])
+@pytest.mark.parametrize(
+    "kernel", [KERNELS["Matern32"], KERNELS["sum"], KERNELS["damped"], BLOCKS + gm.Linear(0.1)], ids=str
+)
+def test_chunks_are_linked(kernel, X):
+    """700 rows are three chunks, some of them not observed: all that follows from K, by NumPy. States of up
+    to 4 are written out entry by entry, one of 10 is of blocks of 3, 4, 2 and 1."""
+    rng = np.random.default_rng(1)
     D, r = rng.uniform(0.05, 0.5, 700), rng.standard_normal((700, 1))
     D[::7], r[::7] = np.inf, 0.0
     one, s = gm.StateSpace().at(kernel, X, Use()).observe(D, r), np.isfinite(D)

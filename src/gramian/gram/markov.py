@@ -23,8 +23,13 @@ The gradient by K is that by A and Q of each step: the weights on Q are ell B el
 -2 ell B x' - q N A P, x the smoothed state before the step and B = 1/2; any other weights V B V' on K are
 those of sites a = 0, z = V.
 
-Cost: n s^3 flops some ten times over, n (s + q) numbers. Pieces of chunks are of a fixed size, a program each
-and a thread each; results do not depend on how many there are.
+Cost: A has blocks on its diagonal, so that n s^2 flops a few times the size of a block, and s^3 for each
+chunk; n (s + q) numbers. Pieces of chunks are of a fixed size, a program each and a thread each; results do
+not depend on how many there are.
+
+What XLA fuses it makes again in every loop that uses it, and a barrier does not hinder it. So what is costly
+crosses a scan: the steps of SEGMENT rows are made before it, sums over rows after it, and products with
+which outer products are made are reductions (`kept_mv`).
 
 Sources: Durbin and Koopman 2012, chapter 4 (the filter back), section 7.3 (the score); Sarkka and
 Garcia-Fernandez 2021 (chunks as elements that compose).
@@ -32,6 +37,7 @@ Garcia-Fernandez 2021 (chunks as elements that compose).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,7 +57,7 @@ from gramian.params.tree import leaves
 
 LENGTH = 256  # rows of a chunk
 SEGMENT = 16  # rows whose covariances a gradient holds at a time; its square is LENGTH
-WIDTHS = (1, 8, 16, 64, 256)  # chunks side by side: few programs to compile
+WIDTHS = (1, 8, 16, 64, 128, 160, 208, 256)  # chunks side by side: few programs to compile
 UNROLLED = 4  # states up to which matrices are written out
 # up to so many numbers of a state, the chunks side by side whose matrices stay in a core's cache
 WIDE = ((4, 256), (10, 64), (float("inf"), 16))
@@ -91,6 +97,12 @@ def mv(A: Mat, v: Mat) -> Mat:
     return total
 
 
+def kept_mv(A: Mat, v: Mat) -> Mat:
+    """A v by a reduction, which XLA makes once and keeps. A sum that is written out it makes again in each
+    loop that uses it: with outer products of it, s^3 terms in all."""
+    return mv(A, v) if unrolled(A) else jnp.sum(A * v[None], axis=1)
+
+
 def dot(u: Mat, v: Mat) -> jax.Array:
     return _total(u, v) if unrolled(u) else jnp.sum(u * v, axis=0)
 
@@ -106,6 +118,11 @@ def outer(u: Mat, v: Mat) -> Mat:
     return matrix([[times(x, y) for y in v] for x in u]) if unrolled(u) else u[:, None] * v[None]
 
 
+def squared(u: Mat, by: Any) -> Mat:
+    """u u' times an array (c,), symmetric to the last bit."""
+    return scaled_all(outer(u, u), by) if unrolled(u) else u[:, None] * u[None] * by
+
+
 def scaled(u: Mat, by: Any) -> Mat:
     """A vector times an array (c,)."""
     return vector([times(x, by) for x in u]) if unrolled(u) else u * by
@@ -118,9 +135,9 @@ def added(A: Mat, B: Mat) -> Mat:
 # Of several right-hand sides: s entries (q, c), or one array (s, q, c).
 
 
-def on_columns(A: Mat, m: Mat) -> Mat:
-    """A m."""
-    return mv(A, m) if unrolled(A) else mm(A, m)
+def kept_on(A: Mat, m: Mat) -> Mat:
+    """A m, made once."""
+    return mv(A, m) if unrolled(A) else jnp.sum(A[:, :, None] * m[None], axis=1)
 
 
 def read_off(H: Mat, m: Mat) -> jax.Array:
@@ -140,7 +157,7 @@ def columns_added(m: Mat, more: Mat) -> Mat:
 def weighed(ell: Mat, B: jax.Array, x: Mat) -> Mat:
     """ell B x'."""
     if not unrolled(ell):
-        return jnp.einsum("iqc,qp,jpc->ijc", ell, B, x)
+        return inner(jnp.sum(ell[:, :, None] * B[None, :, :, None], axis=1), x)
     lB = [jnp.einsum("qc,qp->pc", entry, B) for entry in ell]
     return matrix([[jnp.sum(one * other, axis=0) for other in x] for one in lB])
 
@@ -202,6 +219,20 @@ class Shapes:
         """(m, k, c)."""
         return jnp.stack([jnp.stack([self.full(x) for x in row]) for row in A]) if unrolled(A) else A
 
+    def summed_squares(self, v: Any, by: jax.Array) -> jax.Array:
+        """The sum over rows of v v' times `by` (rows, c), of packed vectors: (s, s, c)."""
+        if not self.unrolled:
+            return jnp.einsum("kic,kjc->ijc", v * by[:, None], v)
+        s = self.form.size
+        half = {(i, j): jnp.sum(v[i] * v[j] * by, axis=0) for i, j in _upper(s)}
+        return jnp.stack([jnp.stack([half[min(i, j), max(i, j)] for j in range(s)]) for i in range(s)])
+
+    def summed_columns(self, v: Any, w: jax.Array) -> jax.Array:
+        """The sum over rows of v w' for w (rows, q, c): (s, q, c)."""
+        if not self.unrolled:
+            return jnp.sum(v[:, :, None] * w[:, None], axis=0)
+        return jnp.stack([jnp.sum(x[:, None] * w, axis=0) for x in v])
+
     def full(self, x: Any) -> jax.Array:
         return jnp.broadcast_to(jnp.asarray(x, jnp.float64), (self.c,))
 
@@ -227,77 +258,187 @@ class Shapes:
         ends = np.cumsum([block.size for block in self.form.blocks]).tolist()
         return [slice(end - block.size, end) for block, end in zip(self.form.blocks, ends, strict=True)]
 
-    def blocks(self, s: jax.Array, t: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
-        """A and Q of each block, as arrays."""
+    def steps(self, s: jax.Array, t: jax.Array) -> Steps:
+        """To all rows at the times t (rows, c) from s: exponentials and the like in a few passes over all of
+        them. Made within a scan they would be made again in each loop that uses them: XLA drops barriers."""
         pairs = [block.step(s, t) for block in self.form.blocks]
-        return [self.dense(A) for A, _ in pairs], [self.dense(Q) for _, Q in pairs]
+        emitted = [x for block in self.form.blocks for x in block.emission(t)]
+        kind = EntrySteps if self.unrolled else BlockSteps
+        return kind(self, [A for A, _ in pairs], [Q for _, Q in pairs], emitted, t.shape)
 
-    def step(self, s: jax.Array, t: jax.Array) -> Step:
-        """Not to be made anew where it is used: its exponentials cost most."""
-        if not self.unrolled:
-            return self.step_of(*_barrier(self.blocks(s, t)))
-        pairs = [block.step(s, t) for block in self.form.blocks]
-        A, Q = (self.diagonal([pair[k] for pair in pairs]) for k in range(2))
-        held = [[x for x in M.reshape(-1) if not isinstance(x, float)] for M in (A, Q)]
-        for M, entries in zip((A, Q), _barrier(held), strict=True):
-            rest = iter(entries)
+
+class Steps(ABC):
+    """The matrices of many rows. What differs from row to row is in `arrays`, each entry once; the rest is
+    known when a program is written down, such as zeros. Entries are apart, since XLA would not vectorise
+    the exponentials of several in one array (a state of 23: 20 microseconds a row, apart 5)."""
+
+    def __init__(self, shapes: Shapes, A: list[Matrix], Q: list[Matrix], H: list[Any], rows: Any) -> None:
+        self.shapes, self.rows = shapes, rows
+        self.arrays: list[jax.Array] = []
+        self._number: dict[int, int] = {}
+        self._kept: list[Any] = []  # so that no other entry gets its id
+        self.A, self.Q = ([self._held(M) for M in blocks] for blocks in (A, Q))
+        self.differ = len(self.arrays)  # depend on parameters: an emission does not
+        self.H = self._held(vector(H))
+
+    def _held(self, M: Matrix) -> Matrix:
+        """With numbers of arrays in place of them."""
+        out = np.empty(M.shape, dtype=object)
+        for at, x in np.ndenumerate(M):
+            out[at] = x
+            if not isinstance(x, float):
+                if id(x) not in self._number:
+                    self._number[id(x)] = len(self.arrays)
+                    self._kept.append(x)
+                    self.arrays.append(jnp.broadcast_to(jnp.asarray(x, jnp.float64), self.rows))
+                out[at] = self._number[id(x)]
+        return out
+
+    def at(self, row: Sequence[jax.Array]) -> Any:
+        """A step, from its part of `arrays`, (c,) each."""
+
+        def filled(M: Matrix) -> Matrix:
+            out = M.copy()
             for at, x in np.ndenumerate(M):
-                M[at] = x if isinstance(x, float) else next(rest)
-        return Step((A,), Q)
+                out[at] = x if isinstance(x, float) else row[x]
+            return out
 
-    def step_of(self, A: Sequence[jax.Array], Q: Sequence[jax.Array]) -> Step:
-        """From the arrays of `blocks`."""
-        if self.unrolled:
-            whole = (self.diagonal([self.square(x) for x in blocks]) for blocks in (A, Q))
-            return Step((next(whole),), next(whole))
-        rows = [
-            jnp.pad(x, ((0, 0), (at.start, self.form.size - at.stop), (0, 0)))
-            for at, x in zip(self.places, Q, strict=True)
-        ]
-        return Step(tuple(A), jnp.concatenate(rows))
+        A, Q = ([filled(M) for M in blocks] for blocks in (self.A, self.Q))
+        return self.made(A, Q, filled(self.H))
+
+    @abstractmethod
+    def made(self, A: list[Matrix], Q: list[Matrix], H: Matrix) -> Any:
+        """A step, of its blocks."""
+
+    @abstractmethod
+    def weights(self, step: Any, smoothed: Smooth, B: jax.Array, q: jax.Array) -> list[Any]:
+        """On A and on Q of each block, of one row, as the module has them; of EntrySteps, on the whole."""
+
+    @abstractmethod
+    def by_entry(self, weights: list[Any]) -> list[jax.Array]:
+        """Of all rows, on those of `arrays` that depend on parameters."""
+
+    def _gathered(self, held: Sequence[Matrix], entry: Callable[[int, int, int], Any]) -> list[jax.Array]:
+        out: list[Any] = [0.0] * self.differ
+        for k, M in enumerate(held):
+            for (i, j), number in np.ndenumerate(M):
+                if not isinstance(number, float):
+                    out[number] = plus(out[number], entry(k, i, j))
+        return [jnp.broadcast_to(x, self.rows) for x in out]
 
 
-class Step(NamedTuple):
-    """From one row to the next: A by blocks, and Q."""
+class Smooth(NamedTuple):
+    """At a step, from both sides: ell- and N- after it, x and P before it."""
 
-    A: tuple[Mat, ...]
+    ell: Mat
+    N: Mat
+    x: Mat
+    P: Mat
+
+
+class EntrySteps(Steps):
+    """Of small states, whose matrices are written out."""
+
+    def made(self, A: list[Matrix], Q: list[Matrix], H: Matrix) -> EntryStep:
+        return EntryStep(self.shapes.diagonal(A), self.shapes.diagonal(Q), H)
+
+    def weights(self, step: EntryStep, smoothed: Smooth, B: jax.Array, q: jax.Array) -> list[Any]:
+        ell, N, x, P = smoothed
+        by_A = added(scaled_all(weighed(ell, B, x), -2.0), scaled_all(mm(N, step.times(P)), -q))
+        by_Q = added(weighed(ell, B, ell), scaled_all(N, -0.5 * q))
+        # no weight is asked for beside the blocks on the diagonal
+        return [self.shapes.packed(M[at, at]) for M in (by_A, by_Q) for at in self.shapes.places]
+
+    def by_entry(self, weights: list[Any]) -> list[jax.Array]:
+        held = [*self.A, *self.Q]
+        return self._gathered(held, lambda k, i, j: weights[k][i * len(held[k]) + j])
+
+
+class EntryStep(NamedTuple):
+    """From one row to the next: A and Q, H of the next."""
+
+    A: Mat
     Q: Mat
+    H: Mat
 
     def times(self, M: Mat) -> Mat:
-        """A M, block by block."""
-        return self._each(M, lambda A: A, mm)
-
-    def back(self, M: Mat) -> Mat:
-        """A'M."""
-        return self._each(M, mt, mm)
+        """A M."""
+        return mm(self.A, M)
 
     def on(self, m: Mat) -> Mat:
         """A m, of right-hand sides."""
-        return self._each(m, lambda A: A, on_columns)
+        return mv(self.A, m)
 
     def back_on(self, ell: Mat) -> Mat:
         """A'ell."""
-        return self._each(ell, mt, on_columns)
+        return mv(mt(self.A), ell)
 
     def around(self, P: Mat) -> Mat:
         """A P A' + Q."""
-        return sym(added(self.times(mt(self.times(P))), self.Q))
+        return sym(added(mm(mm(self.A, P), mt(self.A)), self.Q))
 
     def around_back(self, N: Mat) -> Mat:
         """A'N A."""
-        return sym(self.back(mt(self.back(N))))
-
-    def _each(self, M: Mat, turned: Callable[[Mat], Mat], product: Callable[[Mat, Mat], Mat]) -> Mat:
-        if len(self.A) == 1:
-            return product(turned(self.A[0]), M)
-        ends = np.cumsum([A.shape[0] for A in self.A])
-        rows = (M[end - A.shape[0] : end] for A, end in zip(self.A, ends, strict=True))
-        return jnp.concatenate([product(turned(A), own) for A, own in zip(self.A, rows, strict=True)])
+        return sym(mm(mm(mt(self.A), N), self.A))
 
 
-def _barrier(values: Any) -> Any:
-    """The same, made once, and not again in each loop that uses them."""
-    return jax.lax.optimization_barrier(values)  # type: ignore[no-untyped-call]
+class BlockSteps(Steps):
+    """Of larger states, block by block."""
+
+    def made(self, A: list[Matrix], Q: list[Matrix], H: Matrix) -> BlockStep:
+        dense, emission = self.shapes.dense, jnp.stack([self.shapes.full(x) for x in H])
+        return BlockStep(self.shapes.places, [dense(M) for M in A], [dense(M) for M in Q], emission)
+
+    def weights(self, step: BlockStep, smoothed: Smooth, B: jax.Array, q: jax.Array) -> list[Any]:
+        ell, N, x, P = smoothed
+        AP, lB = step.times(P), jnp.sum(ell[:, :, None] * B[None, :, :, None], axis=1)
+        by_A = [-2.0 * inner(lB[at], x[at]) - q * mm(N[at], AP[:, at]) for at in step.places]
+        return by_A + [inner(lB[at], ell[at]) - 0.5 * q * N[at, at] for at in step.places]
+
+    def by_entry(self, weights: list[Any]) -> list[jax.Array]:
+        return self._gathered([*self.A, *self.Q], lambda k, i, j: weights[k][:, i, j])
+
+
+class BlockStep(NamedTuple):
+    """The same as EntryStep, block by block."""
+
+    places: Sequence[slice]
+    A: Sequence[jax.Array]  # (size, size, c)
+    Q: Sequence[jax.Array]
+    H: jax.Array
+
+    def times(self, M: Mat) -> Mat:
+        return self._each(self.A, M)
+
+    def on(self, m: Mat) -> Mat:
+        return self._each(self.A, m)
+
+    def back_on(self, ell: Mat) -> Mat:
+        return self._each([mt(A) for A in self.A], ell)
+
+    def around(self, P: Mat) -> Mat:
+        s = len(P)
+        rows = [
+            jnp.pad(Q, ((0, 0), (at.start, s - at.stop), (0, 0)))
+            for at, Q in zip(self.places, self.Q, strict=True)
+        ]
+        return sym(self.times(mt(self.times(P))) + jnp.concatenate(rows))
+
+    def around_back(self, N: Mat) -> Mat:
+        turned = [mt(A) for A in self.A]
+        return sym(self._each(turned, mt(self._each(turned, N))))
+
+    def _each(self, blocks: Sequence[jax.Array], M: Mat) -> Mat:
+        """These blocks times M (s, k, c)."""
+        return jnp.concatenate([mm(A, M[at]) for at, A in zip(self.places, blocks, strict=True)])
+
+
+def inner(u: jax.Array, v: jax.Array) -> jax.Array:
+    """u v' of right-hand sides (s, q, c)."""
+    total = u[:, None, 0] * v[None, :, 0]
+    for p in range(1, u.shape[1]):
+        total = total + u[:, None, p] * v[None, :, p]
+    return total
 
 
 def _upper(s: int) -> list[tuple[int, int]]:
@@ -322,6 +463,10 @@ class Rows(NamedTuple):
         t = self.t.T
         s = jnp.concatenate([self.before[None], t[:-1]])
         return s, t, self.a.T, self.b.T, jnp.transpose(self.z, (1, 2, 0))
+
+    def segments(self) -> tuple[jax.Array, ...]:
+        """The same in segments of rows."""
+        return jax.tree_util.tree_map(lambda x: x.reshape(-1, SEGMENT, *x.shape[1:]), self.along())
 
 
 class Element(NamedTuple):
@@ -366,10 +511,10 @@ class _Filtered(NamedTuple):
     w: jax.Array  # (q, c)
 
 
-def _forward(shapes: Shapes, step: Step, m: Mat, P: Mat, row: tuple[jax.Array, ...]) -> _Filtered:
+def _forward(step: Any, m: Mat, P: Mat, site: tuple[jax.Array, ...]) -> _Filtered:
     """Before the site of a row is counted."""
-    _, t, a, b, z = row
-    m, P, H = step.on(m), step.around(P), shapes.emission(t)
+    a, b, z = site
+    m, P, H = step.on(m), step.around(P), step.H
     u = mv(P, H)
     return _Filtered(m, P, H, u, b + a * dot(H, u), z - a * read_off(H, m))
 
@@ -378,13 +523,13 @@ def _seen(at: _Filtered, a: jax.Array) -> tuple[Mat, Mat]:
     """m and P after it."""
     weight = 1 / at.F
     m = columns_added(at.m, in_columns(at.u, at.w * weight))
-    return m, sym(added(at.P, outer(at.u, scaled(at.u, -a * weight))))
+    return m, added(at.P, squared(at.u, -a * weight))
 
 
 def _backward(H: Mat, u: Mat, F: jax.Array, w: jax.Array, a: jax.Array, ell: Mat, N: Mat) -> Any:
     """Of a row, from ell and N after it: ell- and N-, alpha and the diagonal of A^-1."""
     weight = 1 / F
-    share, Nu = a * weight, mv(N, u)
+    share, Nu = a * weight, kept_mv(N, u)
     alpha = w * weight + share * read_off(u, ell)
     mixed, known = outer(H, scaled(Nu, -share)), share + share**2 * dot(u, Nu)
     N = sym(added(added(N, added(mixed, mt(mixed))), outer(H, scaled(H, known))))
@@ -396,31 +541,37 @@ def elements(d: int, terms: int, kernel: Kernel, rows: Rows) -> Element:
     shapes = _shapes(d, terms, kernel, rows)
     s, q, c = shapes.form.size, shapes.q, shapes.c
 
-    def one(carry: Any, row: Any) -> Any:
-        M, m, eta = shapes.matrix(carry[0]), shapes.columns(carry[1]), shapes.columns(carry[4])
-        P, J, (logdet, negative, quad) = shapes.half(carry[2]), shapes.half(carry[3]), carry[5:]
-        before, t, a, _, _ = row
-        step = shapes.step(before, t)
-        at, M = _forward(shapes, step, m, P, row), step.times(M)
-        HM, weight = mv(mt(M), at.H), 1 / at.F
-        share = a * weight
-        J = sym(added(J, outer(HM, scaled(HM, share))))
-        eta = columns_added(eta, in_columns(HM, at.w * weight))
-        M = added(M, outer(at.u, scaled(HM, -share)))
+    def over_segment(carry: Any, segment: Any) -> Any:
+        before, t, a, b, z = segment
+        steps = shapes.steps(before, t)
+
+        def one(carry: Any, row: Any) -> Any:
+            M, m, P = shapes.matrix(carry[0]), shapes.columns(carry[1]), shapes.half(carry[2])
+            step = steps.at(row[0])
+            at, M = _forward(step, m, P, row[1]), step.times(M)
+            HM = mv(mt(M), at.H)
+            M = added(M, outer(at.u, scaled(HM, -row[1][0] / at.F)))
+            m, P = _seen(at, row[1][0])
+            return (shapes.packed(M), list_of(m), shapes.packed_half(P)), (shapes.packed(HM), at.F, at.w)
+
+        state, (HM, F, w) = jax.lax.scan(one, carry[:3], (steps.arrays, (a, b, z)))
+        weight = 1 / F
+        J, eta, logdet, negative, quad = carry[3:]
         by_site = jnp.where(a == 0, 0.0, weight / jnp.where(a == 0, 1.0, a))
-        m, P = _seen(at, a)
-        new = shapes.packed(M), list_of(m), shapes.packed_half(P), shapes.packed_half(J), list_of(eta)
-        sums = logdet + jnp.log(jnp.abs(at.F)), negative + (at.F < 0), quad + at.w**2 * by_site
-        return (*new, *sums), None
+        J = J + shapes.summed_squares(HM, a * weight)
+        eta = eta + shapes.summed_columns(HM, w * weight[:, None])
+        logdet = logdet + jnp.sum(jnp.log(jnp.abs(F)), axis=0)
+        negative = negative + jnp.sum(F < 0, axis=0)
+        quad = quad + jnp.sum(w**2 * by_site[:, None], axis=0)
+        return (*state, J, eta, logdet, negative, quad), None
 
     eye = shapes.square(jnp.broadcast_to(jnp.eye(s)[:, :, None], (s, s, c)))
-    none, start = shapes.square(jnp.zeros((s, s, c))), shapes.square(_first(shapes, rows))
-    empty = list_of(shapes.columns(jnp.zeros((s, q, c))))
-    begin = shapes.packed(eye), empty, shapes.packed_half(start), shapes.packed_half(none), empty
-    zero = jnp.zeros(c), jnp.zeros(c), jnp.zeros((q, c))
-    M, m, P, J, eta, *sums = jax.lax.scan(one, (*begin, *zero), rows.along())[0]
-    Psi, C, J = (shapes.dense(x) for x in (shapes.matrix(M), shapes.half(P), shapes.half(J)))
-    return Element(Psi, jnp.asarray(m), C, J, jnp.asarray(eta), *sums)
+    start = shapes.square(_first(shapes, rows))
+    empty = jnp.zeros((s, q, c))
+    begin = shapes.packed(eye), list_of(shapes.columns(empty)), shapes.packed_half(start)
+    zero = jnp.zeros((s, s, c)), empty, jnp.zeros(c), jnp.zeros(c), jnp.zeros((q, c))
+    M, m, P, J, *sums = jax.lax.scan(over_segment, (*begin, *zero), rows.segments())[0]
+    return Element(shapes.dense(shapes.matrix(M)), jnp.asarray(m), shapes.dense(shapes.half(P)), J, *sums)
 
 
 def list_of(m: Mat) -> Any:
@@ -436,9 +587,8 @@ def link(m: jax.Array, P: jax.Array, element: Element) -> Any:
     def one(carry: Any, chunk: Any) -> Any:
         m, P = carry
         Psi, c, C, J, eta = chunk
-        lu, pivots = jax.scipy.linalg.lu_factor(jnp.eye(len(P)) + P @ J)
-        T = jax.scipy.linalg.lu_solve((lu, pivots), jnp.eye(len(P)))
-        V, logdet = T @ P, jnp.sum(jnp.log(jnp.abs(jnp.diagonal(lu))))
+        T, logdet = _inverse(jnp.eye(len(P)) + P @ J)
+        V = T @ P
         V = 0.5 * (V + V.T)
         gap = eta - J @ m
         quad = jnp.sum(-2 * m * eta + m * (J @ m) - gap * (V @ gap), axis=0)
@@ -449,6 +599,20 @@ def link(m: jax.Array, P: jax.Array, element: Element) -> Any:
 
     first = (jnp.moveaxis(part, -1, 0) for part in element[:5])
     return jax.lax.scan(one, (m, P), tuple(first))
+
+
+def _inverse(A: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """And the log determinant. Of two columns by Cramer's rule, since a call of LAPACK takes longer than all
+    the rest of a link."""
+    if len(A) > 2:
+        lu, pivots = jax.scipy.linalg.lu_factor(A)
+        inverse = jax.scipy.linalg.lu_solve((lu, pivots), jnp.eye(len(A)))
+        return inverse, jnp.sum(jnp.log(jnp.abs(jnp.diagonal(lu))))
+    if len(A) == 1:
+        return 1 / A, jnp.log(jnp.abs(A[0, 0]))
+    det = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]
+    turned = jnp.stack([jnp.stack([A[1, 1], -A[0, 1]]), jnp.stack([-A[1, 0], A[0, 0]])])
+    return turned / det, jnp.log(jnp.abs(det))
 
 
 @compiled()
@@ -481,28 +645,30 @@ def smooth(d: int, terms: int, kernel: Kernel, rows: Rows, ends: Ends, read: jax
     def asked(H: Mat) -> Mat:
         return vector([H[k] * read[k] for k in range(len(H))]) if unrolled(H) else H * read[:, None]
 
+    before, t, a, b, z = rows.along()
+    steps = shapes.steps(before, t)
+
     def ahead(carry: Any, row: Any) -> Any:
         m, P = shapes.columns(carry[0]), shapes.half(carry[1])
-        at = _forward(shapes, shapes.step(row[0], row[1]), m, P, row)
+        at = _forward(steps.at(row[0]), m, P, row[1])
         R = asked(at.H)
         v = mv(at.P, R)
         kept = shapes.packed(at.u), shapes.packed(v), at.F, at.w, read_off(R, at.m), dot(R, v)
-        m, P = _seen(at, row[2])
+        m, P = _seen(at, row[1][0])
         return (list_of(m), shapes.packed_half(P)), kept
 
     def back(carry: Any, row: Any) -> Any:
         ell, N = shapes.columns(carry[0]), shapes.half(carry[1])
-        (before, t, a, _, _), (u, v, F, w, mean, var) = row
+        arrays, a, (u, v, F, w, mean, var) = row
+        step = steps.at(arrays)
         u, v = shapes.columns(u), shapes.columns(v)
-        ell, N, alpha, precision = _backward(shapes.emission(t), u, F, w, a, ell, N)
+        ell, N, alpha, precision = _backward(step.H, u, F, w, a, ell, N)
         out = mean - read_off(v, ell), var - dot(v, mv(N, v)), alpha, precision
-        step = shapes.step(before, t)
         return (list_of(step.back_on(ell)), shapes.packed_half(step.around_back(N))), out
 
     begin, end = _ends(shapes, rows, ends)
-    along = rows.along()
-    _, kept = jax.lax.scan(ahead, begin, along)
-    _, (mean, var, alpha, precision) = jax.lax.scan(back, end, (along, kept), reverse=True)
+    _, kept = jax.lax.scan(ahead, begin, (steps.arrays, (a, b, z)))
+    _, (mean, var, alpha, precision) = jax.lax.scan(back, end, (steps.arrays, a, kept), reverse=True)
     mean, alpha = (jnp.transpose(x, (2, 0, 1)) for x in (mean, alpha))
     return Smoothed(mean, var.T, alpha, precision.T)
 
@@ -519,52 +685,55 @@ def pulled(d: int, terms: int, kernel: Kernel, rows: Rows, ends: Ends, B: jax.Ar
     """The gradient by the kernel of tr(V B V'K) - q/2 log det, V = alpha of these sites; with alpha and
     precision at the rows. Covariances are held at each SEGMENTth row and found again in between."""
     shapes = _shapes(d, terms, kernel, rows)
-    along = jax.tree_util.tree_map(
-        lambda x: x.reshape(LENGTH // SEGMENT, SEGMENT, *x.shape[1:]), rows.along()
-    )
 
-    def ahead(carry: Any, row: Any) -> Any:
+    def ahead(steps: Steps, carry: Any, row: Any) -> Any:
         m, P = shapes.columns(carry[0]), shapes.half(carry[1])
-        at = _forward(shapes, shapes.step(row[0], row[1]), m, P, row)
-        m, P = _seen(at, row[2])
+        at = _forward(steps.at(row[0]), m, P, row[1])
+        m, P = _seen(at, row[1][0])
         return (list_of(m), shapes.packed_half(P)), (carry, shapes.packed(at.u), at.F, at.w)
 
     def over_segment(carry: Any, segment: Any) -> Any:
-        return jax.lax.scan(lambda c, r: (ahead(c, r)[0], None), carry, segment)[0], carry
+        before, t, *site = segment
+        steps = shapes.steps(before, t)
+        return jax.lax.scan(lambda c, r: (ahead(steps, c, r)[0], None), carry, (steps.arrays, site))[0], carry
 
-    def by_Q(ell: Mat, N: Mat) -> Mat:
-        return added(weighed(ell, B, ell), scaled_all(N, -0.5 * q))
-
-    def back(carry: Any, row: Any) -> Any:
-        ell, N, total = shapes.columns(carry[0]), shapes.half(carry[1]), carry[2]
-        (before, t, a, _, _), ((m, P), u, F, w) = row
+    def back(steps: Steps, carry: Any, row: Any) -> Any:
+        ell, N = shapes.columns(carry[0]), shapes.half(carry[1])
+        arrays, a, ((m, P), u, F, w) = row
+        step = steps.at(arrays)
         m, P, u = shapes.columns(m), shapes.half(P), shapes.columns(u)
-        ell, N, alpha, precision = _backward(shapes.emission(t), u, F, w, a, ell, N)
-
-        (A, Q), pull = jax.vjp(lambda kernel: _shapes(d, terms, kernel, rows).blocks(before, t), kernel)
-        step = shapes.step_of(A, Q)
+        ell, N, alpha, precision = _backward(step.H, u, F, w, a, ell, N)
         before_l, before_N = step.back_on(ell), step.around_back(N)
-        x = columns_added(m, scaled_all(on_columns(P, before_l), -1.0))  # smoothed, before the step
-        AP, by_A, on_Q = step.times(P), [], []
-        for at in shapes.places:  # no weight is asked for beside the blocks on the diagonal
-            own = added(scaled_all(weighed(ell[at], B, x[at]), -2.0), scaled_all(mm(N[at], AP[:, at]), -q))
-            by_A.append(shapes.dense(own))
-            on_Q.append(shapes.dense(by_Q(ell[at], N[at, at])))
-        total = jax.tree_util.tree_map(jnp.add, total, pull((by_A, on_Q))[0])
-        return (list_of(before_l), shapes.packed_half(before_N), total), (alpha, precision)
+        x = columns_added(m, scaled_all(kept_on(P, before_l), -1.0))  # smoothed, before the step
+        out = alpha, precision, steps.weights(step, Smooth(ell, N, x, P), B, q)
+        return (list_of(before_l), shapes.packed_half(before_N)), out
 
     def back_over_segment(carry: Any, both: Any) -> Any:
-        segment, start = both
-        _, kept = jax.lax.scan(ahead, start, segment)
-        return jax.lax.scan(back, carry, (segment, kept), reverse=True)
+        (before, t, *site), start = both
+        steps = shapes.steps(before, t)
+
+        def entries(kernel: Kernel) -> list[jax.Array]:
+            found = _shapes(d, terms, kernel, rows).steps(before, t)
+            return found.arrays[: found.differ]
+
+        _, kept = jax.lax.scan(lambda c, r: ahead(steps, c, r), start, (steps.arrays, site))
+        state, (alpha, precision, weights) = jax.lax.scan(
+            lambda c, r: back(steps, c, r), carry[:2], (steps.arrays, site[0], kept), reverse=True
+        )
+        total = jax.tree_util.tree_map(
+            jnp.add, carry[2], jax.vjp(entries, kernel)[1](steps.by_entry(weights))[0]
+        )
+        return (*state, total), (alpha, precision)
 
     begin, end = _ends(shapes, rows, ends)
-    _, starts = jax.lax.scan(over_segment, begin, along)
+    segments = rows.segments()
+    _, starts = jax.lax.scan(over_segment, begin, segments)
     none = jax.tree_util.tree_map(jnp.zeros_like, kernel)
     (ell, N, total), (alpha, precision) = jax.lax.scan(
-        back_over_segment, (*end, none), (along, starts), reverse=True
+        back_over_segment, (*end, none), (segments, starts), reverse=True
     )
-    by_P = shapes.dense(by_Q(shapes.columns(ell), shapes.half(N)))
+    ell, N = shapes.columns(ell), shapes.half(N)
+    by_P = shapes.dense(added(weighed(ell, B, ell), scaled_all(N, -0.5 * q)))
     _, pull = jax.vjp(lambda kernel: _first(_shapes(d, terms, kernel, rows), rows), kernel)
     total = jax.tree_util.tree_map(jnp.add, total, pull(by_P)[0])
     alpha, precision = (x.reshape(LENGTH, *x.shape[2:]) for x in (alpha, precision))
@@ -597,8 +766,8 @@ class Chain:
         assert form is not None
         self.size = form.size
         chunks, most = -(-self.n // LENGTH), next(width for size, width in WIDE if self.size <= size)
-        self.width = next(w for w in WIDTHS if w >= min(chunks, most))
-        self.pieces = -(-chunks // self.width)
+        self.pieces = -(-chunks // most)
+        self.width = next(w for w in WIDTHS if w >= -(-chunks // self.pieces))
         self.t = self.cut(t, t[-1])
         before = np.concatenate([t[:1], self.t.reshape(-1)[LENGTH - 1 : -1 : LENGTH]])
         self.before = before.reshape(self.pieces, self.width)

@@ -174,7 +174,7 @@ class WarpedBlock(Block):
         return self.inner.cov(t)
 
     def emission(self, t: jax.Array) -> Matrix:
-        factor = jax.vmap(self.function)(t[:, None])
+        factor = jax.vmap(self.function)(t.reshape(-1, 1)).reshape(t.shape)
         return kron(matrix([[factor]]), self.inner.emission(t)[None])[0]
 
 
@@ -221,17 +221,16 @@ def sum_of(A: Matrix, B: Matrix) -> Matrix:
 # the state is f and its derivatives in these units. ---------------------------------------------------------
 
 
-def gammas(x: jax.Array, m: int) -> list[jax.Array]:
+def gammas(x: jax.Array, m: int, decay: jax.Array) -> list[jax.Array]:
     """[P(1, x), ..., P(m, x)], the shares of a gamma law below x: P(m) = 1 - e^-x sum_{k < m} x^k / k!. The
-    last from its series where x is small, the others from it by sums of positive terms."""
+    last from its series where x is small, the others from it by sums of positive terms. `decay`: e^-x."""
     near = jnp.minimum(x, 1.0)
     series = jnp.ones_like(x)
     for k in range(GAMMA_TERMS, 0, -1):
-        series = 1 + series * near / (m + k)
+        series = 1 + series * (near * (1 / (m + k)))  # a division takes some ten times as long
     powers = [jnp.ones_like(x)]  # x^k / k!
     for k in range(1, m + 1):
-        powers.append(powers[-1] * x / k)
-    decay = jnp.exp(-x)
+        powers.append(powers[-1] * (x * (1 / k)))
     out = [jnp.where(x < 1, decay * powers[m] * series, 1 - decay * sum(powers[:m]))]
     for k in range(m - 1, 0, -1):
         out.append(out[-1] + decay * powers[k])
@@ -262,9 +261,11 @@ class SmoothDecay(Block):
 
     def step(self, s: jax.Array, t: jax.Array) -> tuple[Matrix, Matrix]:
         r = _steps(self.rate, s, t)
-        e, (P1, P2, P3) = jnp.exp(-r), gammas(2 * r, 3)
+        e = jnp.exp(-r)
+        P3 = gammas(2 * r, 3, e * e)[-1]
         A = matrix([[e * (1 + r), e * r], [-e * r, e * (1 - r)]])
-        return A, matrix([[P3, P2 - P3], [P2 - P3, 2 * (P1 - P2) + P3]])
+        q12 = 2 * (e * r) ** 2  # P(2) - P(3); P(1) - P(2) is 2 r e^-2r
+        return A, matrix([[P3, q12], [q12, 4 * r * (e * e) + P3]])
 
     def cov(self, t: jax.Array) -> Matrix:
         return matrix([[1.0, 0.0], [0.0, 1.0]])
@@ -279,7 +280,8 @@ class SmootherDecay(Block):
 
     def step(self, s: jax.Array, t: jax.Array) -> tuple[Matrix, Matrix]:
         r = _steps(self.rate, s, t)
-        e, h, (P1, P2, P3, P4, P5) = jnp.exp(-r), r**2 / 2, gammas(2 * r, 5)
+        e, h = jnp.exp(-r), r**2 / 2
+        P1, P2, P3, P4, P5 = gammas(2 * r, 5, e * e)
         A = [  # e^-r (I + r N + r^2/2 N^2), N = F + I, N^3 = 0
             [e * (1 + r + h), e * (r + 2 * h), e * h],
             [-e * h, e * (1 + r - 2 * h), e * (r - h)],
