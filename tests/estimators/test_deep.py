@@ -155,6 +155,14 @@ def test_one_layer_has_the_same_kind_of_model(skewed):
     assert one.log_density(*skewed).mean() > plain.log_density(*skewed).mean() + 0.3
 
 
+def test_labels_choose_their_kernel_too(skewed, deep_wins):
+    X, y = skewed
+    gp = gm.DeepGPClassifier(2, **SHORT).fit(X, y > np.median(y))
+    assert gp.n_layers_ == 2
+    assert gp.outcome_.choice
+    assert gp.score(X, y > np.median(y)) > 0.8
+
+
 def test_few_rows_and_several_outputs_have_the_usual_kernel(skewed, table):
     X, y = skewed
     few, several = (
