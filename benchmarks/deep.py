@@ -1,10 +1,11 @@
 """Deep Gaussian processes, measured: the step, one step's time beside GPyTorch's, test log-likelihoods on
-published splits, and a naive search beside the staged one on data of three layers.
+published splits, labels, and a naive search beside the staged one on data of three layers.
 
     python benchmarks/deep.py step
     python benchmarks/deep.py speed --peer /path/to/venv/bin/python
     GRAMIAN_DATA=folder python benchmarks/deep.py uci uci20_energy uci20_concrete --splits 3
     python benchmarks/deep.py synthetic --rows 200
+    GRAMIAN_DATA=folder python benchmarks/deep.py labels
 
 `speed` runs GPyTorch in an environment of its own (torch and gpytorch), in the same minute, and says so where
 there is none. With --picture a file name, `step` and `synthetic` draw what they have found.
@@ -112,7 +113,7 @@ def step(picture: str | None) -> None:
 
 
 def begun(
-    X: np.ndarray, y: np.ndarray, depth: int, points: int, batch: int, draws: int
+    X: np.ndarray, y: np.ndarray, depth: int, points: int, batch: int = 512, draws: int | None = None
 ) -> tuple[search.Run, Deep]:
     """A search of a deep model from a start that no shallow fit has made."""
     method = Deep((shapes.Layer(),) * depth, n_inducing=points, batch_size=batch, samples=draws)
@@ -155,7 +156,7 @@ def speed(peer: str | None) -> None:
     print(f"ratio {theirs[0] / own[0]:.1f} ({theirs[1] / own[1]:.1f} of the processor's time; aim: 3)")
 
 
-def uci(sets: list[str], splits: int, depth: int, points: int, steps: int | None) -> None:
+def uci(sets: list[str], splits: int, depth: int, points: int | None, steps: int | None) -> None:
     """Mean test log-likelihood in the units of y, one layer and several."""
     folder = pathlib.Path(os.environ.get("GRAMIAN_DATA", "data"))
     for name in sets:
@@ -195,21 +196,32 @@ def synthetic(rows: int, steps: int | None, picture: str | None) -> None:
     y = h + 0.05 * np.std(h) * rng.standard_normal(rows)
     fits = []
     for depth in (1, 2, 3):
-        gp = gm.DeepGPRegressor(depth, n_inducing=100, steps=steps, random_state=0).fit(X, y)
-        print(f"staged, {depth} layers ({gp.n_layers_} kept): bound {gp.evidence_}", flush=True)
+        began = time.process_time()
+        gp = gm.DeepGPRegressor(depth, "rbf", n_inducing=100, steps=steps, random_state=0).fit(X, y)
+        took = time.process_time() - began
+        print(
+            f"staged, {depth} layers ({gp.n_layers_} kept): bound {gp.evidence_}, {took:.0f} s of the"
+            " processor",
+            *gp.outcome_.stages[-1:],
+            sep="\n    ",
+            flush=True,
+        )
         fits.append(gp)
         if depth > 1:
             inner, root = shapes.INNER, scheme.ROOT
             shapes.INNER, scheme.ROOT = 1.0, 1.0
             try:
-                run, method = begun(X, y, depth, 100, 1024, 5)
+                run, method = begun(X, y, depth, 100)
             finally:
                 shapes.INNER, scheme.ROOT = inner, root
             many = steps or method.steps_for(rows)
+            began = time.process_time()
             with programs():
                 run.climb(0, many, many, Report(), [], None)
             model, found = run.result()
-            print(f"naive, {depth} layers: bound {found.bound(model, run.data)}", flush=True)
+            took = time.process_time() - began
+            bound = found.bound(model, run.data)
+            print(f"naive, {depth} layers: bound {bound}, {took:.0f} s of the processor", flush=True)
     if picture is not None:
         from matplotlib.figure import Figure
 
@@ -217,19 +229,42 @@ def synthetic(rows: int, steps: int | None, picture: str | None) -> None:
         for gp, axis in zip(fits, figure.subplots(1, 3, sharey=True), strict=True):
             gp.plot(ax=axis)
             axis.get_legend().remove()
-            axis.set_title(f"{gp.n_layers_} layers: bound {gp.evidence_.value:.0f}")
+            axis.set_title(f"{gp.n_layers_} layer{'s' * (gp.n_layers_ > 1)}: bound {gp.evidence_.value:.0f}")
         figure.savefig(picture, dpi=110)
+
+
+def labels() -> None:
+    """Six classes, by one layer and by several: accuracy and mean log p of the test rows."""
+    path = pathlib.Path(os.environ.get("GRAMIAN_DATA", "data")) / "jass_trump.npz"
+    if not path.exists():
+        print(f"{path} is not there: set GRAMIAN_DATA to the folder that has it.")
+        return
+    with np.load(path, allow_pickle=False) as held:
+        X, y, X_test, y_test = (held[name] for name in ("X_train", "y_train", "X_test", "y_test"))
+    for gp in (gm.GPClassifier(random_state=0), gm.DeepGPClassifier(2, random_state=0)):
+        worked = time.process_time()
+        gp.fit(X.astype(float), y)
+        took = time.process_time() - worked
+        P = gp.predict_proba(X_test.astype(float))
+        own = P[np.arange(len(P)), np.searchsorted(gp.classes_, y_test)]
+        told = gp.outcome_.stages[-1:] if hasattr(gp, "n_layers_") else gp.outcome_.choice[:1]
+        right = np.mean(gp.classes_[np.argmax(P, axis=1)] == y_test)
+        print(
+            f"{type(gp).__name__}: accuracy {right:.3f}, mean log p {np.mean(np.log(own)):.3f},"
+            f" {took:.0f} s of the processor; {' '.join(told)}",
+            flush=True,
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("step", "speed", "uci", "synthetic"))
+    parser.add_argument("what", choices=("step", "speed", "uci", "synthetic", "labels"))
     parser.add_argument("sets", nargs="*", default=["uci20_energy", "uci20_concrete"])
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--layers", type=int, default=2)
-    parser.add_argument("--points", type=int, default=200)
+    parser.add_argument("--points", type=int, help="inducing points of each layer; else as the library says")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--peer", help="the Python of an environment with torch and gpytorch")
@@ -239,6 +274,8 @@ def main() -> None:
         step(given.picture)
     elif given.what == "speed":
         speed(given.peer)
+    elif given.what == "labels":
+        labels()
     elif given.what == "uci":
         uci(given.sets, given.splits, given.layers, given.points, given.steps)
     else:

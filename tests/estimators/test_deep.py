@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gramian as gm
+from gramian.deep.scheme import Deep
 from gramian.errors import InputError, MemoryLimitError, ParameterError
 from gramian.fitting import layers as search
 
@@ -103,6 +104,88 @@ def test_left_out_rows_are_told_of_many(monkeypatch, deep_wins):
     X = rng.uniform(-2, 2, (210, 1))
     gp = gm.DeepGPRegressor(2, **SHORT).fit(X, np.sign(X[:, 0]) + 0.1 * rng.standard_normal(210))
     assert "the log density of 21 left-out rows by" in gp.outcome_.stages[-1]
+
+
+# The kind of model of f. ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def skewed():
+    """A logarithm suits it, and no rows are left to judge: 220 of them, 22 for comparing depths."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-2, 2, (220, 2))
+    return X, np.exp(1.5 * np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.standard_normal(220))
+
+
+@pytest.fixture(scope="module")
+def chosen(skewed):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_better", lambda one, deep, by=0.0: True)
+        return gm.DeepGPRegressor(2, **SHORT).fit(*skewed)
+
+
+def test_f_is_chosen_as_one_layer_would_be(chosen, skewed, tmp_path):
+    """With a warp of y, that stays while layers are searched for; inner layers are smooth whatever f is."""
+    X, _ = skewed
+    assert "of warped y" in chosen.outcome_.choice[0]
+    assert chosen.n_layers_ == 2
+    assert "Matern52" in str(chosen.kernels_[1])
+    assert "RBF" in str(chosen.kernel_)
+    assert not any(p.trainable for p in chosen.fitted_.model.warp.parameters().values())
+    assert_allclose(chosen.log_evidence(), chosen.evidence_.value, rtol=1e-12)
+    chosen.save(tmp_path / "model.gm")
+    again = gm.load(tmp_path / "model.gm")
+    assert np.array_equal(again.predict(X), chosen.predict(X))
+    assert again.kernels_ == chosen.kernels_
+
+
+def test_densities_of_warped_y_are_of_y(chosen, skewed):
+    """They add up to one over y, though not all of a heavy tail is on the grid."""
+    y = np.geomspace(1e-4, 1e4, 4001)
+    logs = chosen.log_density(np.repeat(skewed[0][:1], len(y), axis=0), y)
+    assert_allclose(np.trapezoid(np.exp(logs), y), 1.0, atol=0.02)
+
+
+def test_one_layer_has_the_same_kind_of_model(skewed):
+    one = gm.DeepGPRegressor(1, n_inducing=220, random_state=0).fit(*skewed)
+    plain = gm.DeepGPRegressor(1, "rbf", n_inducing=220, random_state=0).fit(*skewed)
+    assert plain.fitted_.model.warp is None
+    assert not plain.outcome_.choice
+    assert one.evidence_.value > plain.evidence_.value + 100
+    assert one.log_density(*skewed).mean() > plain.log_density(*skewed).mean() + 0.3
+
+
+def test_labels_choose_their_kernel_too(skewed, deep_wins):
+    X, y = skewed
+    gp = gm.DeepGPClassifier(2, **SHORT).fit(X, y > np.median(y))
+    assert gp.n_layers_ == 2
+    assert gp.outcome_.choice
+    assert gp.score(X, y > np.median(y)) > 0.8
+
+
+def test_few_rows_and_several_outputs_have_the_usual_kernel(skewed, table):
+    X, y = skewed
+    few, several = (
+        gm.DeepGPRegressor(1, n_inducing=8, random_state=0).fit(*rows)
+        for rows in (table, (X, np.column_stack([y, y])))
+    )
+    for gp in (few, several):
+        assert "RBF" in str(gp.kernel_)
+        assert gp.fitted_.model.warp is None
+
+
+def test_settings_follow_the_rows():
+    """Points by layer; draws, steps and rates by whether a step has all rows."""
+    method = Deep()
+    assert [method.points(k, 10_000) for k in (0, 1)] == [64, 300]
+    assert [method.points(k, 50) for k in (0, 1)] == [50, 50]
+    assert [method.draws_for(n) for n in (50, 300, 512, 10_000)] == [5, 3, 2, 2]
+    assert [method.steps_for(n) for n in (50, 512, 600, 10_000, 10**6)] == [1500, 1500, 1000, 1953, 5000]
+    assert [method.rates_for(n) for n in (512, 513)] == [(0.01, 1.0), (0.03, 2.0)]
+    given = Deep(n_inducing=20, samples=7, learning_rate=0.005, steps=9)
+    assert [given.points(k, 10_000) for k in (0, 1)] == [20, 20]
+    assert (given.draws_for(10_000), given.steps_for(10_000)) == (7, 9)
+    assert given.rates_for(10_000)[0] == 0.005
 
 
 def test_auto_takes_no_layer_that_does_not_help(table):

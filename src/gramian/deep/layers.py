@@ -119,21 +119,28 @@ def pushed(shape: Shape, Z: Array) -> tuple[Array, ...]:
 
 
 def deepened(
-    start: Model, shallow: Model, shape: Shape, layers: Sequence[Layer], categories: Sequence[int]
+    start: Model,
+    shallow: Model,
+    shape: Shape,
+    layers: Sequence[Layer],
+    categories: Sequence[int],
+    plain: bool = False,
 ) -> Model:
     """A model of several layers, from the shallow one before its fit (`start`) and after it: the last layer
-    is the fitted one, inner layers have kernels as they were before, of little variance."""
+    is the fitted one, inner layers have kernels as they were before, or where that is for us to say `plain`
+    ones, of little variance."""
     d, kernels = len(shape.centre[0]), []
-    same = alike(shape, d)
+    same, numeric = alike(shape, d), len(categories) < d
     for k, layer in enumerate(layers):
         inner = k < len(layers) - 1
         if isinstance(layer.kernel, Kernel):
             kernels.append(layer.kernel)
-        elif same[k]:
+        elif same[k] and not (plain and inner and numeric):
             kernels.append(_quiet(start.kernel) if inner else shallow.kernel)
         else:
             passed = shape.wiring[k].passed
-            codes = [len(shape.centre[k]) - len(passed) + passed.index(j) for j in categories]
+            first = len(shape.centre[k]) - len(passed)
+            codes = [j if same[k] else first + passed.index(j) for j in categories]
             kernels.append(_plain(shape.spread[k], codes, INNER if inner else 1.0))
     deeper = tuple(Deeper(kernel, 2 + k) for k, kernel in enumerate(kernels[1:]))
     return dataclasses.replace(shallow, kernel=kernels[0], deeper=deeper)

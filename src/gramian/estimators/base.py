@@ -262,7 +262,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             ),
         )
         return Fitted(
-            built.kernel.with_parameters(list(model.kernel.parameters().values())),
+            self._kernel_of(built, model),
             model,
             searched.inference,
             rows,
@@ -278,6 +278,10 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             classes,
             draws=None if found is None else found.thetas,
         )
+
+    def _kernel_of(self, built: Built, model: Model) -> Kernel:
+        """The fitted kernel as people have written it."""
+        return built.kernel.with_parameters(list(model.kernel.parameters().values()))
 
     def _averages(self, searched: Searched) -> bool:
         """Whether predictions are averaged over the posterior of the parameters."""

@@ -20,7 +20,8 @@ from gramian.choose.plan import Plan
 from gramian.data.inputs import Columns, read_features
 from gramian.deep.layers import Layer
 from gramian.deep.process import DeepProcess
-from gramian.deep.scheme import MOST, POINTS, Deep
+from gramian.deep.scheme import MOST, Deep
+from gramian.engines.dense import Exact
 from gramian.errors import ParameterError
 from gramian.estimators import build
 from gramian.estimators.base import Estimator
@@ -32,14 +33,17 @@ from gramian.estimators.regressor import GPRegressor
 from gramian.fitting.progress import Report
 from gramian.fitting.stages import Hold, Searched
 from gramian.inference import Data, Inference, Model, Scheme
+from gramian.inference.conjugate import closed
 from gramian.inference.mcmc.method import MCMC
-from gramian.kernels import RBF, Kernel, Stationary
+from gramian.kernels import RBF, Kernel, Matern52, Stationary
 from gramian.likelihoods import Gaussian, Likelihood, RobustMax
 from gramian.means import Mean
 from gramian.params import Parameter
 from gramian.processes.base import Process
 from gramian.warps import Warp
 
+CHOSEN = 200  # rows from which on the kind of model of f is for the data to say
+SOME_ROWS = 10_000  # that say how far a column spreads
 MOST_LAYERS = 10  # beyond, draws of the prior are flat almost everywhere (Duvenaud et al. 2014)
 
 
@@ -64,11 +68,11 @@ class DeepEstimator(Estimator):
     usual: ClassVar[tuple[type[Stationary], ...]] = (RBF,)  # what is rough, layers make of smooth ones
 
     layers: int | str | list[Layer] | tuple[Layer, ...]
-    n_inducing: int
+    n_inducing: int | None
     batch_size: int
     steps: int | None
-    samples: int
-    learning_rate: float
+    samples: int | None
+    learning_rate: float | None
     natural_step: float
 
     @property
@@ -109,7 +113,12 @@ class DeepEstimator(Estimator):
                     ' formula, such as "0.1 * RBF(0.5)", or the word as kernel= of all.'
                 )
             layers.append(dataclasses.replace(layer, kernel=kernel))
-        return dataclasses.replace(method, layers=tuple(layers), categories=tuple(sorted(columns.categories)))
+        return dataclasses.replace(
+            method,
+            layers=tuple(layers),
+            categories=tuple(sorted(columns.categories)),
+            plain_inner=self.kernel is None,
+        )
 
     def _condition(self, built: Built, columns: Columns, method: Scheme, *rest: Any, **more: Any) -> Fitted:
         deep = self._method_for(columns)
@@ -120,7 +129,25 @@ class DeepEstimator(Estimator):
     def _choice(
         self, built: Built, columns: Columns, method: Scheme, rng: np.random.Generator, report: Report
     ) -> Choice | None:
-        return None  # kernels are as given, or the default
+        """As of one layer, from CHOSEN rows on: what is chosen is the model of f. Fewer rows have none to
+        judge depth by, and what is rough in them layers are to make of a smooth f: the bound of a step of 50
+        rows is 21 with an RBF, and 100 with two layers of them."""
+        X = built.rows.X
+        if self.kernel is not None or len(X) < CHOSEN or built.model.others:
+            return None
+        variance = float(built.model.kernel.diag(np.asarray(X[:1]))[0])
+        some = np.asarray(X[:: max(1, len(X) // SOME_ROWS)])
+        plain = build.default_kernel(some, columns, variance, Matern52)
+        model = dataclasses.replace(built.model, kernel=plain.resolve(columns.names))
+        started = built._replace(kernel=plain, model=model)
+        choice = super()._choice(started, columns, closed(Exact()), rng, report)
+        if choice is not None and choice.interrupted:
+            raise KeyboardInterrupt  # no layer has been begun
+        return choice
+
+    def _kernel_of(self, built: Built, model: Model) -> Kernel:
+        own = self.kernel is not None and read_layers(self.layers)[0].kernel is None
+        return super()._kernel_of(built, model) if own or not model.deeper else model.kernel
 
     def _averages(self, searched: Searched) -> bool:
         return False
@@ -201,14 +228,16 @@ class DeepGPRegressor(DeepEstimator, GPRegressor):
         each its own kernel, width and inducing points: [Layer(width=2), Layer("1.0 * RBF(0.5)")].
     kernel : Kernel or text, optional
         Of all layers, as for GPRegressor; that of inner layers begins with a hundredth of the variance. None:
-        an RBF with one lengthscale a column and weak priors.
-    n_inducing : int, 200 by default
-        Inducing points of a layer.
-    steps, batch_size, samples : int
-        Steps of the search (None: 20 times through the data, from 1,500 to 5,000), rows of each (1,024), and
-        draws of the inner layers (5).
+        an RBF with one lengthscale a column and weak priors; from 200 rows on, that of f and whether y is
+        warped are chosen as GPRegressor chooses them (`outcome_.choice`).
+    n_inducing : int, optional
+        Inducing points of a layer. None: 300 in the last one, 64 in each inner one.
+    steps, batch_size, samples : int, optional
+        Steps of the search (None: 100 times through the data, from 1,000 to 5,000; 1,500 where a step has all
+        rows), rows of each (512), and draws of the inner layers (None: 2, with fewer than 512 rows up to 5).
     learning_rate, natural_step : float
-        Sizes of steps: of Adam (0.01), and of natural gradients of the last layer (0.1).
+        Sizes of steps: of Adam (None: 0.03, or 0.01 where a step has all rows), and of natural gradients of
+        the last layer (0.1).
     stages : list of Hold, optional
         First parts of the search in which some parameters stay where they are. None: those of the likelihood,
         for a fifth of the steps.
@@ -222,21 +251,21 @@ class DeepGPRegressor(DeepEstimator, GPRegressor):
     there are. `evidence_` is the bound, with its standard error over draws.
     """
 
-    warp: str | Warp | None = None
+    warp: str | Warp | None = "auto"
 
     def __init__(
         self,
         layers: int | str | list[Layer] | tuple[Layer, ...] = 2,
         kernel: Kernel | list[Kernel] | str | None = None,
         *,
-        n_inducing: int = POINTS,
+        n_inducing: int | None = None,
         mean: str | Mean = "constant",
         noise: ArrayLike | Parameter | None = None,
         likelihood: str | Likelihood | None = None,
         steps: int | None = None,
-        batch_size: int = 1024,
-        samples: int = 5,
-        learning_rate: float = 0.01,
+        batch_size: int = 512,
+        samples: int | None = None,
+        learning_rate: float | None = None,
         natural_step: float = 0.1,
         optimize: bool = True,
         stages: list[Hold] | None = None,
@@ -290,14 +319,14 @@ class DeepGPClassifier(DeepEstimator, GPClassifier):
         layers: int | str | list[Layer] | tuple[Layer, ...] = 2,
         kernel: Kernel | list[Kernel] | str | None = None,
         *,
-        n_inducing: int = POINTS,
+        n_inducing: int | None = None,
         link: Literal["logit", "probit"] = "logit",
         multiclass: Literal["softmax", "robustmax"] | RobustMax = "softmax",
         mean: str | Mean = "zero",
         steps: int | None = None,
-        batch_size: int = 1024,
-        samples: int = 5,
-        learning_rate: float = 0.01,
+        batch_size: int = 512,
+        samples: int | None = None,
+        learning_rate: float | None = None,
         natural_step: float = 0.1,
         optimize: bool = True,
         stages: list[Hold] | None = None,

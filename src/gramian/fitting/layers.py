@@ -1,7 +1,8 @@
 """The search of deep models: the shallow model first, then layers below it.
 
 1. One layer: by L-BFGS on the bound with inducing points (by batches where rows are many and noise is not
-   Gaussian). Its parameters, points and q are where the last layer of the deep model begins.
+   Gaussian). Its parameters, points and q are where the last layer of the deep model begins. Where it has a
+   warp of y, that stays: all layers see y through it.
 2. All layers: inner functions begin next to zero and next to certain (deep/layers.py), so that the deep model
    begins as the shallow one. Batches then give the gradients of everything at once: natural-gradient steps
    for q of the last layer, Adam for inner layers, inducing points and parameters, with those of the
@@ -53,6 +54,7 @@ from gramian.params import ParameterSpace
 from gramian.params.tree import leaves
 
 DENSE_ROWS = 5000  # up to here one layer of any likelihood is searched by L-BFGS
+ENOUGH = 1e-4  # nats a row that are worth a few evaluations more, of many rows with layers to come
 RAMP = 20  # steps in which both sizes of step grow to their own
 HELD = 0.2  # the share of the steps in which the likelihood is held
 LAST_STEP = 0.1  # of the natural steps, at the end
@@ -168,11 +170,14 @@ def _shallow(
     if budget is not None:
         end = clock.now() + SHALLOW_SHARE * budget.left(method)
         own = Budget(end, budget.seconds, (len(part.X), *budget.size[1:]))
-    found = fit_shallow(model, part, scheme, restarts, rng, report, own, memory)
+    enough = 0.0 if held is None else ENOUGH
+    found = fit_shallow(model, part, scheme, restarts, rng, report, own, memory, enough=enough)
+    found = dataclasses.replace(found, model=_settled(found.model))
     with clock.until(None, anew=True):  # without points there is no model
         Z = SVGP(m).points(found.model.kernel, data.X, rng)
     sparse = SparseVariational((Z,))
-    q, _ = sparse.optimum(found.model, part, JITTER)
+    seen = [rows.under(found.model) for rows in (part, data)]
+    q, _ = sparse.optimum(found.model, seen[0], JITTER)
     judged = None
     one = method.to(1).prepared(found.model, data, rng, Z)
 
@@ -182,11 +187,23 @@ def _shallow(
 
     if held is not None:
         judged = log_densities(found.model, with_q(q), held)
-        known, value = dataclasses.replace(sparse, q=q).optimum(found.model, data, JITTER)
+        known, value = dataclasses.replace(sparse, q=q).optimum(found.model, seen[1], JITTER)
     else:
-        known, value = q, sparse.optimum(found.model, data, JITTER)[1]
-    candidate = Candidate(found.model, with_q(known), Evidence(value, "lower bound"), judged)
+        known, value = q, sparse.optimum(found.model, seen[1], JITTER)[1]
+    evidence = Evidence(value + data.log_slopes(found.model), "lower bound")
+    candidate = Candidate(found.model, with_q(known), evidence, judged)
     return found, candidate, q
+
+
+def _settled(model: Model) -> Model:
+    """The same with a warp that stays: what the layers see is y through it."""
+    if model.warp is None:
+        return model
+    held = [
+        dataclasses.replace(own, trainable=False, prior=None, bounds=None)
+        for own in model.warp.parameters().values()
+    ]
+    return dataclasses.replace(model, warp=model.warp.with_parameters(held))
 
 
 def _grown(
@@ -250,6 +267,8 @@ def log_densities(model: Model, found: DeepVariational, rows: Data) -> Array:
     """log p(y) of each row, (n,), averaged over draws of the inner layers, of y / s; outputs are added up."""
     process = DeepProcess.of(found, model, rows.scale)
     likelihood = model.likelihood
+    slopes = 0.0 if model.warp is None else np.nansum(model.warp.log_slope(rows.Y), axis=1)
+    rows = rows.under(model)
     logs = []
     with clock.until(None, anew=True):
         for _, mean, var in process.under(likelihood, rows.X):
@@ -260,7 +279,7 @@ def log_densities(model: Model, found: DeepVariational, rows: Data) -> Array:
                 logs.append(np.nansum(terms, axis=1))
             else:
                 logs.append(ask(likelihood, "scored", rows.Y, mean, var)[:, 0])
-    return np.asarray(logsumexp(np.stack(logs), axis=0) - np.log(len(logs)))
+    return np.asarray(logsumexp(np.stack(logs), axis=0) - np.log(len(logs)) + slopes)
 
 
 def shallow_method(method: Deep, model: Model, n: int) -> Scheme:
@@ -301,14 +320,17 @@ class Run:
         return cls(method, model, data, rows, found, start, rng)
 
     def __post_init__(self) -> None:
-        self.space = ParameterSpace(self.model.parameters())
+        self.space, self.seen = ParameterSpace(self.model.parameters()), self.data.under(self.model)
         self.units = [np.where((sd := np.std(Z, axis=0)) > 0, sd, 1.0) for Z in self.found.Z]
         parts = [self.space.theta]
         parts += [(Z / unit).ravel() for Z, unit in zip(self.found.Z, self.units, strict=True)]
         parts += [v.ravel() for v in (*self.found.mu, *self.found.T)]
         self.cuts = np.cumsum([part.size for part in parts])[:-1]
+        rate, faster = self.method.rates_for(len(self.rows))
+        paces = [1.0] * (len(parts) - len(self.found.T)) + [faster] * len(self.found.T)
+        self.paces = np.repeat(paces, [part.size for part in parts])
         self.vector = self.good = np.concatenate(parts)
-        self.adam, self.rate = Adam(len(self.vector)), self.method.learning_rate
+        self.adam, self.rate = Adam(len(self.vector)), rate
         self.values: list[float] = []
         self.taken = self.done = self.failures = self.in_a_row = 0
         low, high = np.array(self.space.limits, dtype=np.float64).reshape(-1, 2).T
@@ -347,10 +369,10 @@ class Run:
 
     def step(self, at: Indices, rho: float, rate: float, tied: NDArray[np.bool_]) -> None:
         """One batch. `tied`: entries of theta that stay."""
-        n, rows = len(self.rows), self.data.take(at)
+        n, rows = len(self.rows), self.seen.take(at)
         theta, weights = self.at(self.vector)
         model = self.model.bare_at(self.space.arrays(theta))
-        draws = self.method.samples if self.found.mu else 1
+        draws = self.method.draws_for(n) if self.found.mu else 1
         noise = tuple(self.rng.standard_normal((draws, len(at), W)) for W in self.found.widths)
         mu, root, apart = last_of(self.q)
         maps, floor = self.found.maps(self.data.scale), floor_of(self.model, n)
@@ -369,7 +391,7 @@ class Run:
             raise NumericalError(f"The bound or its gradient is not finite (value {value}).")
         sums = zip(self.q, np.asarray(made.S), np.asarray(made.b), strict=True)
         q = tuple(w.moved(np.asfortranarray(np.tril(S)), b, rho) for w, S, b in sums)
-        vector = self.vector + self.adam.step(gradient, rate)
+        vector = self.vector + self.paces * self.adam.step(gradient, rate)
         p = self.space.size
         vector[:p] = np.where(tied, theta, np.clip(vector[:p], self.low, self.high))
         self.good, self.vector, self.q = self.vector, vector, q

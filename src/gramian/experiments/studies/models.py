@@ -56,7 +56,7 @@ from gramian.report.evaluation import of_classes
 
 # Layers. ----------------------------------------------------------------------------------------------------
 
-STEP, THREE = "a step", "three layers"
+STEP, THREE, MANY = "a step", "three layers", "three layers, 1,000 rows"
 LENGTHS = (0.2, 0.2, 0.5)  # of the layers that made the data
 
 
@@ -65,8 +65,10 @@ def _deep_grid(quick: bool) -> list[Cell]:
     more = {**size, "rows": 80} if quick else {**size, "rows": 200, "points": 100}
     depths = (1, 2) if quick else (1, 2, 3)
     cells = [{"data": STEP, "search": "staged", "layers": depth, **size} for depth in depths]
-    cells += [{"data": THREE, "search": "staged", "layers": depth, **more} for depth in depths]
-    return cells + [{"data": THREE, "search": "naive", "layers": depth, **more} for depth in depths[1:]]
+    for kind, own in [(THREE, more)] if quick else [(THREE, more), (MANY, {**more, "rows": 1000})]:
+        cells += [{"data": kind, "search": "staged", "layers": depth, **own} for depth in depths]
+        cells += [{"data": kind, "search": "naive", "layers": depth, **own} for depth in depths[1:]]
+    return cells
 
 
 def deep_data(kind: str, n: int) -> tuple[Array, Array]:
@@ -108,8 +110,9 @@ def _deep(cell: Cell, data: DataFolder) -> list[Row]:
     if cell["search"] == "naive":
         bound = naive_bound(X, y, cell["layers"], cell["points"], cell["steps"])
         return [{"bound": bound, "kept": cell["layers"], "seconds": time.perf_counter() - began}]
+    # of the kernel that made the data, where there are rows enough for another to be chosen
     gp = DeepGPRegressor(
-        cell["layers"], n_inducing=cell["points"], steps=cell["steps"], random_state=0
+        cell["layers"], "rbf", n_inducing=cell["points"], steps=cell["steps"], random_state=0
     ).fit(X, y)  # fmt: skip
     seconds, x = time.perf_counter() - began, np.linspace(-0.1, 1.1, 121)
     mean, std = gp.predict(x[:, None], return_std=True)
