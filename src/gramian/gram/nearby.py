@@ -50,7 +50,7 @@ PIECE = 2**15  # kernel values that are made at a time: with what they are made 
 # numbers behind the kernel values that a compiled program makes at a time; tables, of these sizes
 COMPILED, SIZES = 2**18, (64, 16, 4)
 FAR = 1e4  # times k(x, x): noise of a row that says little
-FEWEST_SHARED, SHARED = 4096, 64  # rows that are worth a way to other machines, and blocks of a part of them
+FEWEST_SHARED, SHARED = 4096, 24  # rows that are worth a way to other machines, and blocks of a part of them
 Places = NDArray[np.int32]
 
 
