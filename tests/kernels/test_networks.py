@@ -295,7 +295,8 @@ def test_a_tile_of_images_holds_few_pairs_at_a_time(program, pool):
     with jax.enable_x64(True):
         lowered = jax.jit(getattr(programs, program)).lower(kernel.bare(), X, X, *more)
         held = lowered.compile().memory_analysis().temp_size_in_bytes
-    assert held < 400e6
+    # with a pooling also the 25 shifts of the 512 rows beside themselves: 0.9 GB with the gradient
+    assert held < (400e6 if pool == 1 else 1e9)
 
 
 # What people meet. ------------------------------------------------------------------------------------------

@@ -307,6 +307,7 @@ class ImageNetwork(Kernel):
                 A = sum(parts[1:], parts[0]) / window**2
             return A
 
+        @jax.checkpoint
         def at_shift(state: tuple[jax.Array, ...], given: tuple[jax.Array, ...]) -> tuple[Any, None]:
             total, A, products = state
             norms_z, z_next, within_before = given
