@@ -178,6 +178,7 @@ def test_settings_follow_the_rows():
     """Points by layer; draws, steps and rates by whether a step has all rows."""
     method = Deep()
     assert [method.points(k, 10_000) for k in (0, 1)] == [64, 300]
+    assert [method.points(k, 2000) for k in (0, 1)] == [64, 500]
     assert [method.points(k, 50) for k in (0, 1)] == [50, 50]
     assert [method.draws_for(n) for n in (50, 300, 512, 10_000)] == [5, 3, 2, 2]
     assert [method.steps_for(n) for n in (50, 512, 600, 10_000, 10**6)] == [1500, 1500, 1000, 1953, 5000]
