@@ -163,6 +163,14 @@ def test_labels_choose_their_kernel_too(skewed, deep_wins):
     assert gp.score(X, y > np.median(y)) > 0.8
 
 
+def test_what_is_fallen_back_on_has_seen_all_rows(skewed):
+    """Also those that have compared depths."""
+    gp = gm.DeepGPRegressor(2, "rbf", **SHORT).fit(*skewed)
+    assert gp.n_layers_ == 1
+    assert gp.outcome_.stages[-1].startswith("vfe on all 220 rows")
+    assert "this is the model of one layer" in gp.outcome_.notes[0]
+
+
 def test_few_rows_and_several_outputs_have_the_usual_kernel(skewed, table):
     X, y = skewed
     few, several = (
