@@ -203,6 +203,7 @@ def synthetic(rows: int, steps: int | None, picture: str | None) -> None:
             f"staged, {depth} layers ({gp.n_layers_} kept): bound {gp.evidence_}, {took:.0f} s of the"
             " processor",
             *gp.outcome_.stages[-1:],
+            *(note for note in gp.outcome_.notes if "layers" in note),
             sep="\n    ",
             flush=True,
         )
@@ -229,7 +230,7 @@ def synthetic(rows: int, steps: int | None, picture: str | None) -> None:
         for gp, axis in zip(fits, figure.subplots(1, 3, sharey=True), strict=True):
             gp.plot(ax=axis)
             axis.get_legend().remove()
-            axis.set_title(f"{gp.n_layers_} layer{'s' * (gp.n_layers_ > 1)}: bound {gp.evidence_.value:.0f}")
+            axis.set_title(f"{gp.layers} asked for, {gp.n_layers_} kept: bound {gp.evidence_.value:.0f}")
         figure.savefig(picture, dpi=110)
 
 

@@ -163,6 +163,14 @@ def test_labels_choose_their_kernel_too(skewed, deep_wins):
     assert gp.score(X, y > np.median(y)) > 0.8
 
 
+def test_what_is_fallen_back_on_has_seen_all_rows(skewed):
+    """Also those that have compared depths."""
+    gp = gm.DeepGPRegressor(2, "rbf", **SHORT).fit(*skewed)
+    assert gp.n_layers_ == 1
+    assert gp.outcome_.stages[-1].startswith("vfe on all 220 rows")
+    assert "this is the model of one layer" in gp.outcome_.notes[0]
+
+
 def test_few_rows_and_several_outputs_have_the_usual_kernel(skewed, table):
     X, y = skewed
     few, several = (
@@ -178,6 +186,7 @@ def test_settings_follow_the_rows():
     """Points by layer; draws, steps and rates by whether a step has all rows."""
     method = Deep()
     assert [method.points(k, 10_000) for k in (0, 1)] == [64, 300]
+    assert [method.points(k, 2000) for k in (0, 1)] == [64, 500]
     assert [method.points(k, 50) for k in (0, 1)] == [50, 50]
     assert [method.draws_for(n) for n in (50, 300, 512, 10_000)] == [5, 3, 2, 2]
     assert [method.steps_for(n) for n in (50, 512, 600, 10_000, 10**6)] == [1500, 1500, 1000, 1953, 5000]

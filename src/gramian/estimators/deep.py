@@ -231,7 +231,7 @@ class DeepGPRegressor(DeepEstimator, GPRegressor):
         an RBF with one lengthscale a column and weak priors; from 200 rows on, that of f and whether y is
         warped are chosen as GPRegressor chooses them (`outcome_.choice`).
     n_inducing : int, optional
-        Inducing points of a layer. None: 300 in the last one, 64 in each inner one.
+        Inducing points of a layer. None: 300 in the last one, 500 up to 2,000 rows, 64 in each inner one.
     steps, batch_size, samples : int, optional
         Steps of the search (None: 100 times through the data, from 1,000 to 5,000; 1,500 where a step has all
         rows), rows of each (512), and draws of the inner layers (None: 2, with fewer than 512 rows up to 5).
