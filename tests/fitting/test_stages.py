@@ -41,6 +41,11 @@ def test_approximations_begin_exactly():
     assert FIRST_ROWS < rows < 1_000_000
 
 
+def test_a_long_series_is_searched_on_all_of_it():
+    """Not on whole thousands, which would leave a few hundred rows out at the price of choosing them."""
+    assert [rows for _, rows in plan_of(gm.StateSpace(), 145_362)] == [FIRST_ROWS, 145_362]
+
+
 def test_features_with_few_rows_each_do_not_guide_a_search():
     assert plan_of(gm.Fourier(1000), 1500) == [("exact", 1500)]
     assert plan_of(gm.Fourier(100), 1500) == [("exact", 1500), ("fourier", 1500)]

@@ -64,6 +64,9 @@ LEAST_WORTH = 0.1  # nats
 # the nats a row that are then worth a few evaluations more, of which there are few (dem_jacksboro, 133,632
 # rows: 2.0316 nats a row where that search begins, 2.0351 after 13 evaluations and 2.0355 after 27)
 LOCAL_ROWS, LOCAL_WORTH, LOCAL_ITERATIONS = 10_000, 1e-3, 10
+# rows from which on a search with an engine of linear work ends at LEAST_WORTH: an evaluation takes seconds
+# there, and the last digits of a search take more of them than all before
+LONG_ROWS = 80_000
 RENEWALS = 3  # times that a stage goes on with other choices
 STARTS = 8  # evaluations that the choice of a start takes (`fitting/onward.py`)
 
@@ -218,15 +221,16 @@ def fit(
                 cost = engine.work(rows, d, q).flops
                 cheap = cost <= FINISH_FLOPS
                 ample = engine.local and rows > LOCAL_ROWS
-                finish = step.last and engine.smooth and cheap and not enough and not ample
+                long = engine.linear and rows >= LONG_ROWS
+                finish = step.last and engine.smooth and cheap and not (enough or ample or long)
                 report.stage(step.described(n), step.usual, step.ahead)
                 how_far: dict[str, Any] = {
                     "finish": finish,
-                    "enough": worth(enough or LOCAL_WORTH * ample, rows),
+                    "enough": worth(enough or LOCAL_WORTH * ample, rows) or LEAST_WORTH * long,
                 }
                 if enough or ample:
-                    long = QUICK_ITERATIONS if cost <= flops else LATER_EVALUATIONS
-                    how_far["iterations"] = LOCAL_ITERATIONS if ample else long
+                    most = QUICK_ITERATIONS if cost <= flops else LATER_EVALUATIONS
+                    how_far["iterations"] = LOCAL_ITERATIONS if ample else most
                 search, note = maximise(objective, starts, objective.limits, report, **how_far), ""
                 objective, search = _renewed(objective, search, rng, report, how_far)
                 if searches and engine.exact and search.stopped != "interrupted":
@@ -510,6 +514,8 @@ def _held(objective: Objective, holds: Sequence[Hold], report: Report) -> Array:
 
 def _affordable(method: Scheme, n: int, d: int, q: int, flops: float) -> int:
     """The most rows, in steps of a thousand, whose evaluation stays within so many flops."""
+    if method.work(n, d, q).flops <= flops:  # and not all but a few, which would have to be chosen
+        return n
     low, high = 1, max(2, n // 1000)
     while low < high:
         middle = (low + high + 1) // 2

@@ -108,6 +108,7 @@ class Scheme(ABC):
     values_alone: bool = False  # whether an evidence asks a model for values alone, not for its Parameters
     fit_rows: int | None = None  # how many rows parameters are searched on, where somebody said so
     fit_rule: str = "uniform"  # how rows to search on are chosen among many
+    linear: bool = False  # whether its work grows with the rows alone
     local: bool = False  # whether neighbourhoods of rows say nearly all that it can learn about parameters
     programs: int = 6  # that are compiled for it, about
 
@@ -246,6 +247,7 @@ class RuleOnEngine(Scheme):
     values_alone = _said(lambda own: own.inference.closed and own.engine.values_alone)
     fit_rows = _said(lambda own: own.engine.fit_rows)
     fit_rule = _said(lambda own: own.engine.fit_rule)
+    linear = _said(lambda own: own.engine.linear)
     local = _said(lambda own: own.engine.local)
     # a likelihood is asked for values, slopes and gradients
     programs = _said(lambda own: own.engine.programs + (0 if own.inference.closed else 3))
