@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gramian.deep import bound
-from gramian.deep.bound import Weights, batch_of, programs
+from gramian.deep.bound import LayerWeights, batch_of, programs
 from gramian.deep.layers import Layer, pushed, shape_of
 from gramian.deep.scheme import Deep, DeepVariational, last_of
 from gramian.features.nystrom import LEAST_JITTER
@@ -133,7 +133,7 @@ def test_gradients_are_those_of_differences(layers, width, rng):
     found = start(layers, data, [some_weights(M, rng)], rng, width)
     noise = tuple(rng.standard_normal((4, 12, W)) for W in found.widths)
 
-    def value(model: Model, weights: Weights) -> float:
+    def value(model: Model, weights: LayerWeights) -> float:
         moved = dataclasses.replace(found, Z=weights.Z, mu=weights.mu, T=weights.T)
         made = stepped(moved, model, data, noise, jitter=1e-6)
         return float(made.value) - float(made.divergence)

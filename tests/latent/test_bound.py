@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from gramian.fitting.progress import Report
 from gramian.kernels import RBF, Linear
-from gramian.latent.bound import Observed, Places, value_and_slopes, weights
+from gramian.latent.bound import ObservedTable, Places, value_and_slopes, weights
 from gramian.latent.rows import RowModel
 from gramian.latent.search import LatentObjective, Position, climb
 from gramian.likelihoods import Gaussian
@@ -47,7 +47,7 @@ def position(places, noise=None, units=None):
 def test_it_is_below_the_evidence():
     """log p(Y) by importance sampling from a wide version of the best q(X), whose standard error is told by
     the weights themselves."""
-    table = Observed.of(Y, ONE)
+    table = ObservedTable.of(Y, ONE)
     best, search, _ = climb(position(PLACES), table, Report(), 200)
     noise, kernel = float(best.noise.value), best.kernel
     draws, mean, std = 4000, best.places.mean, 1.5 * np.sqrt(best.places.var)
@@ -71,14 +71,14 @@ def test_it_is_below_the_evidence():
 def test_a_point_at_each_certain_place_gives_the_evidence_of_the_points():
     """With var = 0 and Z = X the bound is log p(Y | X) + log p(X)."""
     X = np.linspace(-1.5, 1.5, N)[:, None]
-    ours = bound(Observed.of(Y, ONE), places=Places(X, None), Z=X)
+    ours = bound(ObservedTable.of(Y, ONE), places=Places(X, None), Z=X)
     prior = -0.5 * np.sum(X**2) - 0.5 * X.size * np.log(2 * np.pi)
     # the jitter of 1e-8 moves an eigenvalue of K + 0.05 I by 3e-7 of itself
     assert_allclose(ours, log_normal(Y, KERNEL(X) + 0.05 * np.eye(N)) + prior, rtol=1e-5)
 
 
 def test_a_small_variance_is_nearly_a_point():
-    table, tiny = Observed.of(Y, ONE), 1e-9
+    table, tiny = ObservedTable.of(Y, ONE), 1e-9
     points = bound(table, places=Places(PLACES.mean, None))
     entropy = 0.5 * PLACES.mean.size * (1 + np.log(2 * np.pi * tiny))
     close = bound(table, places=Places(PLACES.mean, np.full((N, Q), tiny)))
@@ -89,30 +89,30 @@ def test_missing_cells_are_left_out():
     """Columns that each have some of the rows: the bound is the sum over columns of bounds on their rows."""
     holes = Y.copy()
     holes[0, 0] = holes[3, 1] = holes[4, 1] = np.nan
-    together = bound(Observed.of(holes, ONE))
+    together = bound(ObservedTable.of(holes, ONE))
     divergence = PLACES.divergence()[0]
     apart = 0.0
     for d in range(D):
         rows = ~np.isnan(holes[:, d])
         own = PLACES.take(rows)
-        apart += bound(Observed.of(holes[rows, d : d + 1], ONE[:1]), places=own) + own.divergence()[0]
+        apart += bound(ObservedTable.of(holes[rows, d : d + 1], ONE[:1]), places=own) + own.divergence()[0]
     assert_allclose(together, apart - divergence, rtol=1e-10)
 
 
 def test_rows_and_columns_without_cells_change_nothing():
-    table = Observed.of(Y, ONE)
+    table = ObservedTable.of(Y, ONE)
     more = np.vstack([Y, np.full((2, D), np.nan)])
     prior = Places(np.vstack([PLACES.mean, np.zeros((2, Q))]), np.vstack([PLACES.var, np.ones((2, Q))]))
-    assert_allclose(bound(Observed.of(more, ONE), places=prior), bound(table), rtol=1e-12)
+    assert_allclose(bound(ObservedTable.of(more, ONE), places=prior), bound(table), rtol=1e-12)
 
 
 def test_columns_are_grouped_by_their_cells_and_noises():
     holes = Y.copy()
     holes[0, 0] = holes[0, 2] = np.nan
-    table = Observed.of(holes, ONE)
+    table = ObservedTable.of(holes, ONE)
     assert table.group.tolist() == [0, 1, 0]
     assert_allclose(table.counts, [N - 1, N, N - 1])
-    assert Observed.of(holes, np.arange(D)).group.tolist() == [0, 1, 2]
+    assert ObservedTable.of(holes, np.arange(D)).group.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("points", [False, True])
@@ -122,7 +122,7 @@ def test_gradients_are_those_of_differences(points, noise):
     holes[1, 0] = np.nan
     places = Places(PLACES.mean, None) if points else PLACES
     start = position(places, noise, np.array([1.0, 2.0, 0.5]))
-    table = Observed.of(holes, np.arange(D))
+    table = ObservedTable.of(holes, np.arange(D))
     objective = LatentObjective(start, table)
     vector = objective.vector
     _, slope = objective(vector)
@@ -136,7 +136,7 @@ def test_gradients_are_those_of_differences(points, noise):
 def test_rows_are_where_the_bound_has_put_them():
     """At the best position, a row's own part of the bound is flat at its place: what a new row finds with the
     functions held is what the search found with them free."""
-    table = Observed.of(Y, ONE)
+    table = ObservedTable.of(Y, ONE)
     best, *_ = climb(position(PLACES), table, Report(), 500)
     q = weights(best.kernel.bare(), best.of_groups(table), best.Z, best.places, table)
     model = RowModel(best.kernel.bare(), best.variances(), best.Z, q, table.group, best.places)
@@ -145,7 +145,7 @@ def test_rows_are_where_the_bound_has_put_them():
 
 def test_moments_of_rows_are_those_of_draws():
     """E f and var f at an uncertain place: an average over the place of the conditional moments."""
-    table, kernel = Observed.of(Y, ONE), KERNEL + 0.3 * Linear()
+    table, kernel = ObservedTable.of(Y, ONE), KERNEL + 0.3 * Linear()
     q = weights(kernel.bare(), np.array([0.05]), Z, PLACES, table)
     model = RowModel(kernel.bare(), np.full(D, 0.05), Z, q, table.group, PLACES)
     mean, var = model.moments(Places(np.array([[0.3]]), np.array([[0.2]])))

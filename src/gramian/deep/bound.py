@@ -54,7 +54,7 @@ class Wiring(NamedTuple):
     order: tuple[int, ...]
 
 
-class Weights(NamedTuple):
+class LayerWeights(NamedTuple):
     """What a search moves beside the parameters. All arrays of JAX or NumPy, a layer each."""
 
     Z: tuple[Any, ...]  # (m, columns of r): of all layers
@@ -87,14 +87,14 @@ class Batch(NamedTuple):
     counted: Any  # (b,): what each row counts; zero where it fills a block
 
 
-class Step(NamedTuple):
+class DeepStep(NamedTuple):
     """What one batch gives: the expected log density, what the inner layers diverge from their prior, and
     the gradient of the first minus the second."""
 
     value: Any
     divergence: Any
     by_model: Any  # a bare model
-    by_weights: Weights
+    by_weights: LayerWeights
     S: Any  # (L, m, m)
     b: Any  # (L, m)
 
@@ -146,7 +146,7 @@ def kernels_of(model: Any) -> list[Any]:
 def hidden(
     wiring: tuple[Wiring, ...],
     model: Any,
-    weights: Weights,
+    weights: LayerWeights,
     maps: Maps,
     X: jax.Array,
     noise: Any,
@@ -203,7 +203,7 @@ def log_densities(
 def step(
     wiring: tuple[Wiring, ...],
     model: Model,
-    weights: Weights,
+    weights: LayerWeights,
     maps: Maps,
     q: LastWeights,
     batch: Batch,
@@ -211,10 +211,10 @@ def step(
     share: Any,
     jitter: Any,
     floor: Any,
-) -> Step:
+) -> DeepStep:
     """The bound on a batch, whose terms count `share` times, with its gradients; `floor`: the least noise."""
 
-    def total(model: Any, weights: Weights, at: jax.Array, more: jax.Array) -> tuple[jax.Array, Any]:
+    def total(model: Any, weights: LayerWeights, at: jax.Array, more: jax.Array) -> tuple[jax.Array, Any]:
         r = hidden(wiring, model, weights, maps, batch.X, noise, jitter)[-1]
         location, var, P = last(model, weights.Z[-1], q, r, jitter)
         terms = log_densities(model, maps, batch, location + at, var + more, floor)
@@ -231,14 +231,14 @@ def step(
     # curvatures of the wrong sign count as none, so that any step leaves q a Gaussian
     curve = jnp.maximum(-2 * by_var, 0.0)
     S = jnp.einsum("kin,jn->kij", P[None] * curve.T[:, None, :], P)
-    return Step(value, apart, by_model, by_weights, S, (P @ (slope + curve * location)).T)
+    return DeepStep(value, apart, by_model, by_weights, S, (P @ (slope + curve * location)).T)
 
 
 @compiled(static=(0,))
 def row_terms(
     wiring: tuple[Wiring, ...],
     model: Model,
-    weights: Weights,
+    weights: LayerWeights,
     maps: Maps,
     q: LastWeights,
     batch: Batch,
@@ -256,7 +256,7 @@ def row_terms(
 def answers(
     wiring: tuple[Wiring, ...],
     model: Model,
-    weights: Weights,
+    weights: LayerWeights,
     maps: Maps,
     q: LastWeights,
     X: jax.Array,

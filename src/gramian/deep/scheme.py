@@ -20,8 +20,8 @@ from gramian.arrays import Array, plain_numbers
 from gramian.deep.bound import (
     JITTER,
     LastWeights,
+    LayerWeights,
     Maps,
-    Weights,
     Wiring,
     batch_of,
     floor_of,
@@ -95,7 +95,7 @@ class DeepVariational(_DeepScheme):
     """Layers with their inducing points and q."""
 
     Z: tuple[Array, ...]  # (m, columns) a layer
-    mu: tuple[Array, ...]  # (m, W) an inner layer, and the roots of q as `bound.Weights` has them
+    mu: tuple[Array, ...]  # (m, W) an inner layer, and the roots of q as `bound.LayerWeights` has them
     T: tuple[Array, ...]
     A: tuple[Array, ...]  # means of inner layers, and their units
     c: tuple[Array, ...]
@@ -120,8 +120,8 @@ class DeepVariational(_DeepScheme):
         return tuple(Wiring(self.moved, passed, order) for passed, order in pairs)
 
     @property
-    def weights(self) -> Weights:
-        return Weights(self.Z, self.mu, self.T)
+    def weights(self) -> LayerWeights:
+        return LayerWeights(self.Z, self.mu, self.T)
 
     @property
     def last(self) -> LastWeights:

@@ -53,7 +53,7 @@ from gramian.predictive import Predictive
 from gramian.series.model import TIME, TREND, Structure, crossing
 from gramian.series.paths import A_LENGTH, FEWEST_POINTS, MOST_POINTS, Paths
 from gramian.series.spectrum import CALENDAR, Season, suggested
-from gramian.series.table import Layout, Rows, read_ahead, read_training
+from gramian.series.table import Layout, SeriesRows, read_ahead, read_training
 from gramian.series.times import Axis, Step
 from gramian.warps import Log, Warp
 
@@ -753,7 +753,7 @@ def _components(own: FittedSeries, at: Array, level: float) -> dict[str, Array]:
     return found
 
 
-def _past(rows: Rows, which: NDArray[np.bool_], axis: Axis, layout: Layout, where: str) -> Past:
+def _past(rows: SeriesRows, which: NDArray[np.bool_], axis: Axis, layout: Layout, where: str) -> Past:
     """One series in the order of its times, each once."""
     order = np.flatnonzero(which)
     order = order[np.argsort(rows.t[order], kind="stable")]

@@ -35,7 +35,7 @@ from gramian.interrupt import attended
 from gramian.kernels import RBF, Kernel
 from gramian.landmarks.kmeans import KMeansRule
 from gramian.latent import batches, start
-from gramian.latent.bound import JITTER, Observed, Places
+from gramian.latent.bound import JITTER, ObservedTable, Places
 from gramian.latent.search import Position, climb
 from gramian.latent.state import LatentState, Scaling
 from gramian.likelihoods import Gaussian
@@ -162,7 +162,7 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         scaling = self._scaling(table, columns)
         Y = scaling.inward(table)
         noise, units, kinds = self._noise(scaling, columns)
-        seen = Observed.of(Y, kinds)
+        seen = ObservedTable.of(Y, kinds)
         m = min(POINTS if self.n_inducing is None else int(self.n_inducing), len(Y))
         self._check_memory(len(Y), m, seen.seen.shape[1], Y.shape[1])
         mean, lengths = start.linear(Y, int(self.n_components), noise.value.ndim > 0, rng)

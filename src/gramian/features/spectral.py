@@ -29,14 +29,16 @@ SMALLEST_SORF = 256
 KINDS = ("rff", "rff-phase", "orf", "sorf", "qmc", "qmc-halton", "qmc-sobol")
 
 
-def source(kind: str, n: int, dimension: int, rng: np.random.Generator) -> Plain | QuasiMonteCarlo:
+def source(kind: str, n: int, dimension: int, rng: np.random.Generator) -> IndependentDraws | QuasiMonteCarlo:
     """Standard draws for n frequencies, each of `dimension` uniform numbers in all."""
     if kind in ("qmc", "qmc-halton", "qmc-sobol"):
         return QuasiMonteCarlo(n, dimension, kind == "qmc-sobol", rng)
-    return {"rff": Plain, "rff-phase": Plain, "orf": Orthogonal, "sorf": Structured}[kind](n, rng)
+    return {"rff": IndependentDraws, "rff-phase": IndependentDraws, "orf": Orthogonal, "sorf": Structured}[
+        kind
+    ](n, rng)
 
 
-class Plain:
+class IndependentDraws:
     """Independent draws."""
 
     signs: Array | None = None  # (blocks, 3, D) that the last normals are made of, where they are
@@ -55,7 +57,7 @@ class Plain:
         return self.rng.permutation((np.arange(self.n) + self.rng.uniform()) / self.n)
 
 
-class Orthogonal(Plain):
+class Orthogonal(IndependentDraws):
     """Orthogonal directions, independent lengths."""
 
     def normals(self, d: int) -> Array:
@@ -63,7 +65,7 @@ class Orthogonal(Plain):
         return directions * np.sqrt(self.rng.chisquare(d, size=self.n))[:, None]
 
 
-class Structured(Plain):
+class Structured(IndependentDraws):
     """Products of Hadamard matrices and random signs."""
 
     def normals(self, d: int) -> Array:

@@ -33,7 +33,7 @@ from scipy.special import logsumexp
 from gramian import clock, journal
 from gramian.arrays import Array, Indices
 from gramian.clock import OutOfTime
-from gramian.deep.bound import JITTER, LastWeights, Step, Weights, batch_of, floor_of, programs, step
+from gramian.deep.bound import JITTER, DeepStep, LastWeights, LayerWeights, batch_of, floor_of, programs, step
 from gramian.deep.process import DeepProcess
 from gramian.deep.scheme import Deep, DeepVariational, last_of
 from gramian.engines.recipes import Sparse
@@ -70,7 +70,7 @@ WORSE = 2.0  # standard errors by which left-out rows overrule the bound
 WORTH = 1.0  # nats that make one more layer worth it
 
 
-class Candidate(NamedTuple):
+class DepthCandidate(NamedTuple):
     """A model of some depth, as far as it is known."""
 
     model: Model
@@ -169,7 +169,7 @@ def _shallow(
     report: Report,
     budget: Budget | None,
     memory: Callable[[], float],
-) -> tuple[Searched, Candidate, tuple[VariationalWeights, ...]]:
+) -> tuple[Searched, DepthCandidate, tuple[VariationalWeights, ...]]:
     """The fitted model of one layer, as a deep one, and its q on the rows to learn from first."""
     m = method.points(len(method.layers) - 1, len(data.X))
     scheme, own = shallow_method(method, model, len(part.X)), budget
@@ -197,7 +197,7 @@ def _shallow(
     else:
         known, value = q, sparse.optimum(found.model, seen[1], JITTER)[1]
     evidence = Evidence(value + data.log_slopes(found.model), "lower bound")
-    candidate = Candidate(found.model, with_q(known), evidence, judged)
+    candidate = DepthCandidate(found.model, with_q(known), evidence, judged)
     return found, candidate, q
 
 
@@ -214,7 +214,7 @@ def _settled(model: Model) -> Model:
 
 def _grown(
     run: Run, held: Data | None, holds: Sequence[Hold], report: Report, end: float | None
-) -> tuple[str, Candidate | None]:
+) -> tuple[str, DepthCandidate | None]:
     """Why the search has ended, and what it has found."""
     n, judged = len(run.data.X), None
     steps = run.method.steps_for(n)
@@ -239,10 +239,10 @@ def _grown(
         evidence = found.bound(model, run.data)
     if not np.isfinite(evidence.value):
         return "failed", None
-    return stopped, Candidate(model, found, evidence, judged)
+    return stopped, DepthCandidate(model, found, evidence, judged)
 
 
-def _better(one: Candidate, deep: Candidate, by: float = 0.0) -> bool:
+def _better(one: DepthCandidate, deep: DepthCandidate, by: float = 0.0) -> bool:
     """Whether the bound is higher, unless left-out rows are foretold worse by more than chance."""
     if one.judged is not None and deep.judged is not None:
         gain = deep.judged - one.judged
@@ -251,7 +251,7 @@ def _better(one: Candidate, deep: Candidate, by: float = 0.0) -> bool:
     return deep.evidence.value > one.evidence.value + by
 
 
-def _gain(one: Candidate, deep: Candidate) -> str:
+def _gain(one: DepthCandidate, deep: DepthCandidate) -> str:
     """By how much depth has raised the bound and the density of left-out rows."""
     change = deep.evidence.value - one.evidence.value
     text = f"{deep.depth} layers {_raised(change)} the bound by {abs(change):.4g} nats"
@@ -315,7 +315,7 @@ class Run:
         model: Model,
         data: Data,
         rows: Indices,
-        one: Candidate,
+        one: DepthCandidate,
         q: tuple[VariationalWeights, ...],
         rng: np.random.Generator,
     ) -> Run:
@@ -349,14 +349,14 @@ class Run:
         last = max(1, min(50, len(self.values) // 2))
         return float(np.mean(self.values[-last:])) if self.values else -np.inf
 
-    def at(self, vector: Array) -> tuple[Array, Weights]:
+    def at(self, vector: Array) -> tuple[Array, LayerWeights]:
         """theta, and the weights, of a search's vector."""
         theta, *parts = np.split(vector, self.cuts)
         L, found = len(self.found.Z), self.found
         Z = tuple(p.reshape(-1, len(u)) * u for p, u in zip(parts[:L], self.units, strict=True))
         mu = tuple(p.reshape(v.shape) for p, v in zip(parts[L : 2 * L - 1], found.mu, strict=True))
         T = tuple(p.reshape(v.shape) for p, v in zip(parts[2 * L - 1 :], found.T, strict=True))
-        return theta, Weights(Z, mu, T)
+        return theta, LayerWeights(Z, mu, T)
 
     def tied(self, holds: Sequence[Hold], steps: int) -> list[tuple[int, NDArray[np.bool_]]]:
         """Until which step which entries of theta stay: as asked for, or the likelihood's."""
@@ -382,7 +382,7 @@ class Run:
         noise = tuple(self.rng.standard_normal((draws, len(at), W)) for W in self.found.widths)
         mu, root, apart = last_of(self.q)
         maps, floor = self.found.maps(self.data.scale), floor_of(self.model, n)
-        made: Step = step(
+        made: DeepStep = step(
             *(self.found.wiring, model, weights, maps, LastWeights(mu, root), batch_of(rows), noise),
             *(n / len(at), JITTER, floor),
         )

@@ -44,7 +44,7 @@ from gramian.solvers.base import SolveOutcome
 FILLED = 0.02  # of an output's scale: by how much what gaps are filled with may move before they are again
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     """One output of a chain, as a problem of its own."""
 
     output: int
@@ -160,11 +160,11 @@ class Chained(Scheme):
         assert self.centre is not None
         return np.asarray((mean_rows(model.mean, data.X, data.Y.shape[1]).values - self.centre) / data.scale)
 
-    def pieces(self, model: Model, data: Data, Z: Array) -> Iterator[Link]:
+    def pieces(self, model: Model, data: Data, Z: Array) -> Iterator[ChainLink]:
         """Each output in its turn; `Z` as `completed` gives it."""
         return (self.piece(model, data, Z, place) for place in range(len(self.order)))
 
-    def piece(self, model: Model, data: Data, Z: Array, place: int) -> Link:
+    def piece(self, model: Model, data: Data, Z: Array, place: int) -> ChainLink:
         """The problem of one output."""
         k, q, d = self.order[place], data.Y.shape[1], data.X.shape[1]
         t = data.under(model).Y[:, k]
@@ -184,7 +184,7 @@ class Chained(Scheme):
         )
         own_model = Model(kernel, ZeroMean(), Gaussian(fixed(0.0)))
         count = len((model.kernel, *model.others)[k].paths)
-        return Link(k, rows, RuleOnEngine(Conjugate(), engine), own_model, own, count)
+        return ChainLink(k, rows, RuleOnEngine(Conjugate(), engine), own_model, own, count)
 
     def table(self, X: Array, Z: Array, place: int, model: Model) -> Array:
         """What an output sees: x, and the outputs before it where it has a link."""

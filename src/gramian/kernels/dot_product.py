@@ -20,7 +20,7 @@ from gramian.kernels.base import TERMS, Column, Kernel
 from gramian.kernels.distance import root, squared_distances
 from gramian.kernels.expectations import ExpectedTerm, Form, multiplied
 from gramian.kernels.spectrum import Wave
-from gramian.kernels.statespace import IntegratedWalk, Monomial, StateForm, Walk, only
+from gramian.kernels.statespace import IntegratedWalk, Monomial, StateForm, WalkBlock, only
 from gramian.params import Parameter, Positive, PositiveSemidefinite, Real, Value, nonnegative, positive
 from gramian.params.parameter import as_parameter
 from gramian.params.tree import whole_number
@@ -105,7 +105,7 @@ class Polynomial(Kernel):
         return only(columns, *(Monomial(comb(p, j) * v**j * c ** (p - j), j) for j in range(p + 1)))
 
 
-class Network(Kernel):
+class OneLayer(Kernel):
     """An infinite one-layer network with weights of `variance` and `bias`. It sees x only through its lifted
     point (sqrt(bias), sqrt(variance) x): its length, and its direction. Two directions enter as t =
     sin^2(angle / 2) = |u - v|^2 / 4, which is exactly 0 for equal rows, where the arc cosine of their product
@@ -142,7 +142,7 @@ class Network(Kernel):
         return lifted / jnp.where(square > 0, norm, 1.0)[:, None], norm
 
 
-class ArcCosine(Network):
+class ArcCosine(OneLayer):
     """(1/pi) |x|^n |z|^n J_n(angle) of the points (sqrt(bias), sqrt(variance) x), n the order: the infinite
     one-layer network with units max(0, a)^n, steps (0), ramps (1) or squared ramps (2)."""
 
@@ -167,7 +167,7 @@ class ArcCosine(Network):
         return self.order > 0
 
 
-class NeuralNetwork(Network):
+class NeuralNetwork(OneLayer):
     """(2/pi) arcsin(2 x'z / sqrt((1 + 2 x'x) (1 + 2 z'z))) of the points (sqrt(bias), sqrt(variance) x): the
     infinite one-layer network with error-function units; tends to constants far away, and can turn quickly
     near the origin."""
@@ -229,7 +229,7 @@ class Brownian(Kernel):
         return jnp.prod(_shared(x, z))
 
     def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
-        return only(columns, Walk())
+        return only(columns, WalkBlock())
 
 
 class IntegratedBrownian(Kernel):

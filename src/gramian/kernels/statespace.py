@@ -306,7 +306,7 @@ def _steps(rate: Any, s: jax.Array, t: jax.Array) -> jax.Array:
 
 
 @dataclass(frozen=True)
-class Wave(Block):
+class WaveBlock(Block):
     """k = variance cos(2 pi (t - s) / period)."""
 
     period: Any
@@ -353,7 +353,7 @@ class Monomial(Block):
 
 
 @dataclass(frozen=True)
-class Walk(Block):
+class WalkBlock(Block):
     """k = min(|s|, |t|) on one side of 0, and 0 across it."""
 
     size = 1

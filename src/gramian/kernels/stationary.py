@@ -31,10 +31,10 @@ from gramian.kernels.statespace import (
     SmoothDecay,
     SmootherDecay,
     StateForm,
+    WaveBlock,
     cosine_series,
     only,
 )
-from gramian.kernels.statespace import Wave as WaveBlock
 from gramian.kernels.times import days_of
 from gramian.params import Parameter, Positive, Value, fixed, positive, real
 from gramian.params.parameter import as_parameter

@@ -34,7 +34,7 @@ from gramian.kernels.base import Kernel
 from gramian.latent import search
 from gramian.latent.bound import (
     FunctionWeights,
-    Observed,
+    ObservedTable,
     Places,
     value_and_slopes,
     weights,
@@ -108,7 +108,7 @@ def known(kernel: Kernel, Z: Any, q: Natural, group: Any) -> Any:
 
 
 def climb(
-    start: Position, table: Observed, report: Report, size: int, passes: int, rng: np.random.Generator
+    start: Position, table: ObservedTable, report: Report, size: int, passes: int, rng: np.random.Generator
 ) -> tuple[Position, Search, list[str]]:
     """As `search.climb`, by batches of `size` rows and so many passes over all."""
     n, began = len(table.Y), clock.now()
@@ -149,7 +149,7 @@ def climb(
 class _Refinement:
     """Where the second part is."""
 
-    def __init__(self, position: Position, table: Observed, Y: Array, first: FunctionWeights) -> None:
+    def __init__(self, position: Position, table: ObservedTable, Y: Array, first: FunctionWeights) -> None:
         self.position, self.table, self.Y = position, table, Y
         self.theta, self.Z = position.space.theta, position.Z
         self.limits = np.array(position.space.limits).reshape(-1, 2)

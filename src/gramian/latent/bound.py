@@ -41,7 +41,7 @@ ROWS = 128  # of a block: its pairs for 50 points are 1.3 MB
 FEW = 32  # rows that one small block has room for
 
 
-class Observed(NamedTuple):
+class ObservedTable(NamedTuple):
     """What was observed, centred and scaled; 0 where it was not."""
 
     Y: Array  # (n, D)
@@ -49,7 +49,7 @@ class Observed(NamedTuple):
     group: NDArray[np.intp]  # (D,): of each column
 
     @classmethod
-    def of(cls, Y: Array, kinds: NDArray[np.intp]) -> Observed:
+    def of(cls, Y: Array, kinds: NDArray[np.intp]) -> ObservedTable:
         """From numbers with nan where nothing was seen; `kinds`: which noise each column has."""
         seen = ~np.isnan(Y)
         keys = np.concatenate([seen, kinds[None, :]], axis=0).T
@@ -61,9 +61,9 @@ class Observed(NamedTuple):
             np.argsort(order)[group.reshape(-1)],
         )
 
-    def take(self, rows: Any) -> Observed:
+    def take(self, rows: Any) -> ObservedTable:
         """Some of the rows, in the same groups."""
-        return Observed(self.Y[rows], self.seen[rows], self.group)
+        return ObservedTable(self.Y[rows], self.seen[rows], self.group)
 
     @property
     def counts(self) -> Array:
@@ -213,7 +213,7 @@ def weights_of(kernel: Kernel, Z: Any, noise: Any, sums: Sums, group: Any) -> Fu
 
 
 def value_and_slopes(
-    kernel: Kernel, noise: Array, Z: Array, places: Places, table: Observed, gradient: bool = True
+    kernel: Kernel, noise: Array, Z: Array, places: Places, table: ObservedTable, gradient: bool = True
 ) -> tuple[float, BoundSlopes | None]:
     """The bound of a bare kernel, and its gradient: noise (G,), one a group."""
     points = places.var is None
@@ -245,7 +245,7 @@ def value_and_slopes(
     return float(value) - divergence, found
 
 
-def weights(kernel: Kernel, noise: Array, Z: Array, places: Places, table: Observed) -> FunctionWeights:
+def weights(kernel: Kernel, noise: Array, Z: Array, places: Places, table: ObservedTable) -> FunctionWeights:
     """The best q(u) at these places."""
     with jax.enable_x64(True):
         parts = _in_blocks(list(_blocks(places, table)), places.var is None, kernel, Z)
@@ -253,7 +253,7 @@ def weights(kernel: Kernel, noise: Array, Z: Array, places: Places, table: Obser
         return FunctionWeights(*map(np.asarray, weights_of(kernel, Z, noise, sums, table.group)))
 
 
-def _blocks(places: Places, table: Observed) -> Any:
+def _blocks(places: Places, table: ObservedTable) -> Any:
     """Rows in blocks of one size; what fills up the last is seen in no column."""
     n = len(table.Y)
     size = ROWS if n > FEW else FEW  # few programs to compile

@@ -26,7 +26,7 @@ from gramian.errors import NumericalError
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.progress import Report
 from gramian.kernels.base import Kernel
-from gramian.latent.bound import Observed, Places, value_and_slopes
+from gramian.latent.bound import ObservedTable, Places, value_and_slopes
 from gramian.params import Parameter, ParameterSpace
 
 LEAST_VAR, MOST_VAR = 1e-10, 4.0  # of a place
@@ -54,13 +54,13 @@ class Position:
         """(D,): of the noise in each column."""
         return np.asarray(self.noise.value if noise is None else noise) * self.units
 
-    def of_groups(self, table: Observed, noise: Array | None = None) -> Array:
+    def of_groups(self, table: ObservedTable, noise: Array | None = None) -> Array:
         """(G,): the same of each group of columns."""
         found = np.empty(table.seen.shape[1])
         found[table.group] = self.variances(noise)
         return found
 
-    def by_noise(self, table: Observed, by_groups: Array) -> Array:
+    def by_noise(self, table: ObservedTable, by_groups: Array) -> Array:
         """A slope by the parameter, from those by the noise of each group."""
         shape = self.noise.value.shape
         first = np.array([np.argmax(table.group == g) for g in range(len(by_groups))])  # a column of each
@@ -81,7 +81,7 @@ class LatentObjective:
     """The bound with the log prior of the parameters, as a function of one vector: theta, Z, means, log
     variances."""
 
-    def __init__(self, start: Position, table: Observed) -> None:
+    def __init__(self, start: Position, table: ObservedTable) -> None:
         self.start, self.table, self.space = start, table, start.space
         self.points = start.places.var is None
         shapes = [(self.space.size,), start.Z.shape, start.places.mean.shape]
@@ -136,7 +136,7 @@ class LatentObjective:
 
 
 def climb(
-    start: Position, table: Observed, report: Report, iterations: int
+    start: Position, table: ObservedTable, report: Report, iterations: int
 ) -> tuple[Position, Search, list[str]]:
     """The best position found, how the search went, and its stages in words."""
     position, told = start, list[str]()

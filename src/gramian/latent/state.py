@@ -19,7 +19,7 @@ from gramian.arrays import AnyArray, Array, Indices
 from gramian.errors import StateError
 from gramian.forks import compiled
 from gramian.kernels.base import Kernel
-from gramian.latent.bound import FunctionWeights, Observed, Places, weights
+from gramian.latent.bound import FunctionWeights, ObservedTable, Places, weights
 from gramian.latent.rows import Hills, RowModel
 from gramian.latent.search import Position
 from gramian.likelihoods import Gaussian
@@ -74,7 +74,7 @@ class LatentState:
     scaling: Scaling
 
     @classmethod
-    def of(cls, position: Position, table: Observed, scaling: Scaling) -> LatentState:
+    def of(cls, position: Position, table: ObservedTable, scaling: Scaling) -> LatentState:
         """With the best q(u) at a position."""
         variances = position.of_groups(table)
         found = weights(position.kernel.bare(), variances, position.Z, position.places, table)
@@ -161,7 +161,7 @@ class LatentState:
         position = dataclasses.replace(self.position, kernel=kernel, Z=Z, places=places)
         return dataclasses.replace(self, position=position)
 
-    def polished(self, Y: Array, table: Observed) -> LatentState:
+    def polished(self, Y: Array, table: ObservedTable) -> LatentState:
         """Places anew with the functions held, and the functions anew, each of which raises the bound; then
         places once more, so that a row of the fit lies where the same row would be put later."""
         found = self

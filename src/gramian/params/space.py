@@ -25,7 +25,7 @@ from gramian.params.support import Support
 STILL = 1e-3  # nats a unit of theta: the slope of a prior where nothing but it has put a parameter
 
 
-class Slot(NamedTuple):
+class ThetaPart(NamedTuple):
     """Where a trainable parameter lies in theta."""
 
     path: str
@@ -60,10 +60,10 @@ class ParameterSpace:
         return {path: p for path, p in self.parameters.items() if p.trainable}
 
     @cached_property
-    def pieces(self) -> tuple[Slot, ...]:
+    def pieces(self) -> tuple[ThetaPart, ...]:
         found, start = [], 0
         for path, p in self.trainable.items():
-            found.append(Slot(path, p, slice(start, start + p.value.size), p.value.shape))
+            found.append(ThetaPart(path, p, slice(start, start + p.value.size), p.value.shape))
             start += p.value.size
         return tuple(found)
 
@@ -179,7 +179,7 @@ class ParameterSpace:
         found = []
         believed = [piece for piece in self.pieces if piece.parameter.prior is not None]
         for support, alike in _alike(believed):
-            kinds: dict[type[Prior], list[Slot]] = {}
+            kinds: dict[type[Prior], list[ThetaPart]] = {}
             for piece in alike:
                 kinds.setdefault(type(piece.parameter.prior), []).append(piece)  # type: ignore[arg-type]
             for kind, pieces in kinds.items():
@@ -376,9 +376,9 @@ def entry_names(path: str, parameter: Parameter, first: Sequence[str] = ()) -> l
     return [f"{path}[{','.join([first[i], *map(str, rest)])}]" for i, *rest in places]
 
 
-def _alike(pieces: Sequence[Slot]) -> list[tuple[Support, list[Slot]]]:
+def _alike(pieces: Sequence[ThetaPart]) -> list[tuple[Support, list[ThetaPart]]]:
     """The pieces, gathered by their transform where it takes entries of any of them."""
-    found: list[tuple[Support, list[Slot]]] = []
+    found: list[tuple[Support, list[ThetaPart]]] = []
     for piece in pieces:
         support = _support(piece.parameter).transform
         group = next((own for other, own in found if other == support), None) if support.entrywise else None
@@ -389,7 +389,7 @@ def _alike(pieces: Sequence[Slot]) -> list[tuple[Support, list[Slot]]]:
     return found
 
 
-def _joined(pieces: Sequence[Slot]) -> tuple[Any, tuple[int, ...]]:
+def _joined(pieces: Sequence[ThetaPart]) -> tuple[Any, tuple[int, ...]]:
     """The entries of several parameters, and the shape to hand them over in."""
     if len(pieces) == 1:
         return pieces[0].at, pieces[0].shape

@@ -65,7 +65,7 @@ def _library(kind: str) -> Any:
         return None
 
 
-class Rows(NamedTuple):
+class SeriesRows(NamedTuple):
     """The rows of a table in its own order."""
 
     t: Array  # (n,)
@@ -77,7 +77,7 @@ class Rows(NamedTuple):
 
 def read_training(
     X: Any, y: Any, date: str | None, target: str | None, name: str | None, regressors: Sequence[str]
-) -> tuple[Layout, Axis, Rows]:
+) -> tuple[Layout, Axis, SeriesRows]:
     """A table with its columns found, or arrays of times and targets."""
     given, kind = opened(X)
     if given is None:
@@ -124,10 +124,10 @@ def read_training(
         beside, columns = _regressors(given, wanted, None)
     whole_days = str(getattr(given[date], "dtype", getattr(given[date], "type", ""))).lower()
     layout = Layout(date, target, name, wanted, kind, whole_days in ("date", "date32[day]"))
-    return layout, axis, Rows(t, found, _series(given, name, len(t)), beside, columns)
+    return layout, axis, SeriesRows(t, found, _series(given, name, len(t)), beside, columns)
 
 
-def read_ahead(X: Any, layout: Layout, axis: Axis, columns: Columns | None) -> Rows:
+def read_ahead(X: Any, layout: Layout, axis: Axis, columns: Columns | None) -> SeriesRows:
     """The rows of a table, or of an array of dates, that are to be forecast."""
     given, _ = (None, "") if isinstance(X, str) and read_date(X) is not None else opened(X)
     if given is None:
@@ -155,7 +155,7 @@ def read_ahead(X: Any, layout: Layout, axis: Axis, columns: Columns | None) -> R
     if layout.regressors:
         beside, _ = _regressors(given, layout.regressors, columns)
     series = _series(given, layout.name if layout.name in labels else "", len(t))
-    return Rows(t, np.full(len(t), np.nan), series, beside, columns)
+    return SeriesRows(t, np.full(len(t), np.nan), series, beside, columns)
 
 
 def opened(X: Any) -> tuple[Any, str]:

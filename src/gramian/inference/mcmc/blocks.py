@@ -6,7 +6,7 @@
 
 The sites follow t: W, the slopes and f of the draws of a window, of all chains, are regressed on t
 (`Surface`). Where classes are well separated the scale of f is open over orders of magnitude, and sites that
-are right at one scale are wrong at another. Shared t the density of z is
+are right at one scale are wrong at another. Given t the density of z is
 exp(-|z|^2 / 2 + sum_i log p(y_i | f_i) - b_i f_i + W_i f_i^2 / 2) with f = mu + G z, G = R U^-T.
 
 Factors are LAPACK's, and no gradient goes through them: at n = 768 a density of t is thirty times faster than
