@@ -50,7 +50,7 @@ from gramian.widths import Widths
 
 GRADIENT_STEP = 1e-5  # of a column's spread: where lengthscales are a hundredth of that, errors are 1e-6
 FEWEST_RESIDUALS = 50  # of left-out rows, for a calibration
-GAPS, GAP_ROWS = (10, 100, 1000), 1500  # rows of a gap, and of those in gaps of each size, for the same
+GAPS, GAP_ROWS = (10, 100), 1500  # rows of a gap, and of those in gaps of each size, for the same
 FOLDED = 1000  # rows, up to which a calibration's rows are left out of the search as well
 FAR_OUT = 5.0  # standard deviations: one of two million rows
 LEAST_PROBABLE = 1e-12  # of a residual: seven standard deviations
@@ -603,9 +603,9 @@ class Fitted(Learned):
     def _in_gaps(self, counted: NDArray[np.intp]) -> list[tuple[Array, Array, Array]]:
         """Rows in gaps of each size, what is foretold of them and their residuals, where the process says
         that. A row among others that is left out alone says little of a place that has none around it: of
-        land temperatures under clouds (105,569 rows) intervals after single rows alone held 92.5 %, those of
-        the model itself 94.9 %. What will be asked is not known; each size counts the same, single rows among
-        them."""
+        land temperatures under clouds (105,569 rows) intervals after single rows alone held 92.9 %, with gaps
+        95.6 %. With gaps of 1,000 rows, too, those of elevations held 97.9 % of rows at random, without 95.5:
+        so far away from all rows is where nobody asks. Each size counts the same, single rows among them."""
         Y, X, rng, found = self.rows.under(self.model).Y, self.rows.X, np.random.default_rng(0), []
         for size in GAPS if self.draws is None else ():
             seen = self.process.in_gaps(size, GAP_ROWS, rng)
