@@ -766,8 +766,8 @@ def child_space(given: argparse.Namespace) -> None:
 
 
 def child_memory(given: argparse.Namespace) -> None:
-    """Fits under a memory limit, which is one of arrays: compiled programs, up to 200 MB of a first fit by
-    default with inducing points, are there before what is measured."""
+    """Fits under a memory limit, which is one of arrays: the first fit, which imports and compiles (one by
+    default with inducing points grew by 205 MB that stayed), is not what is measured."""
     from gramian.errors import MemoryLimitError
 
     rng = np.random.default_rng(given.seed)

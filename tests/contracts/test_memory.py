@@ -305,9 +305,9 @@ PLANNED = {  # method, rows, target, further settings
 @pytest.mark.parametrize("case", PLANNED)
 def test_a_fit_takes_what_is_planned(case):
     """At the worst moment of an evaluation and the final inference, beyond what was there before: a tenth
-    more at most, so that a limit is one, and not much less, so that it is no obstacle. A factor counts as
-    a whole array, of which its triangle is touched: with five outputs that, and tiles that are not all at
-    work at once, leave 0.48 to 0.67 of the plan (1,800 and 2,600 rows, idle and beside others)."""
+    more at most, so that a limit is one, and not much less, so that it is no obstacle. With five
+    outputs 0.48 to 0.67 of the plan were seen (1,800 and 2,600 rows, idle and beside others): it counts
+    factors as whole arrays, though their triangles alone are filled, and tiles as if all were at work."""
     method, n, y, settings = PLANNED[case]
     estimator = "gm.GPClassifier" if y in (TWO, FOUR) else "gm.GPRegressor"
     names = {"n": n, "y": y, "method": method, "estimator": estimator, "settings": settings}
