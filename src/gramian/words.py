@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 # Likelihoods, and the classes in gramian.likelihoods that they stand for; "": Gaussian noise in closed form.
@@ -24,17 +25,31 @@ KERNELS: Final[dict[str, str]] = {
     "matern32": "Matern32",
     "matern52": "Matern52",
 }
+# Methods: what gramian.choose.words makes of each is beside the engines.
+METHODS: Final = (
+    "exact",
+    "statespace",
+    "nystrom",
+    "fourier",
+    "vfe",
+    "fitc",
+    "dtc",
+    "neighbours",
+    "svgp",
+    "cg",
+    "minres",
+)
 # The kernels that the data choose from where none is given.
 OF_NUMBERS: Final = ("matern52", "matern52 + matern12", "rbf + matern52")
 OF_LABELS: Final = ("matern52", "rbf", "matern12")
 
 
-def listed(words: dict[str, str]) -> str:
+def listed(words: Iterable[str]) -> str:
     """a, b or c."""
     *most, last = words
     return f"{', '.join(most)} or {last}"
 
 
-def quoted(words: dict[str, str]) -> str:
+def quoted(words: Iterable[str]) -> str:
     """Each in quotes, as in Python."""
     return ", ".join(f'"{word}"' for word in words)

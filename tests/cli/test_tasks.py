@@ -8,12 +8,13 @@ import pandas as pd
 import pytest
 
 import gramian as gm
+from gramian.choose.words import NAMED
 from gramian.cli import columns as reading
 from gramian.cli import work
 from gramian.data import filecolumns, sources
 from gramian.data.tables import read_blocks, write_table
 from gramian.likelihoods import Poisson
-from gramian.words import KERNELS, LIKELIHOODS
+from gramian.words import KERNELS, LIKELIHOODS, METHODS, listed
 
 N = 40
 QUICK = ("--restarts", 0, "-k", "2.0 * RBF(fixed(1.0))", "-c", "a")
@@ -296,6 +297,11 @@ def test_families_of_kernels_and_likelihoods_are_listed_from_their_tables(run, t
     assert all(word in shown for word in (*LIKELIHOODS, *KERNELS))
     run("fit", "table.csv", "-t", "y", "-c", "a", "-k", "rbf", "--restarts", 0, "-o", "m.gm")
     assert "RBF" in run("show", "m.gm").stdout
+
+
+def test_methods_are_listed_as_there_are(run):
+    assert tuple(NAMED) == METHODS
+    assert listed(METHODS) in " ".join(run("fit", "--help").stdout.split())
 
 
 def test_words_of_kernels_are_added_up(run, table):

@@ -16,7 +16,7 @@ import typer
 from gramian.cli.guard import Once, guarded, untold
 from gramian.cli.voice import fill_streams, say
 from gramian.version import __version__
-from gramian.words import KERNELS, LIKELIHOODS, listed
+from gramian.words import KERNELS, LIKELIHOODS, METHODS, listed
 
 
 def option(usage: str, meaning: str, default: Any = None) -> Any:
@@ -53,7 +53,8 @@ TASK = option(
 )
 SIZE = option(
     "--size N",
-    "Landmarks of nystrom, inducing points, Fourier features, or rank of the preconditioner of cg, minres.",
+    "Landmarks of nystrom, inducing points, Fourier features, neighbours, or rank of the preconditioner of"
+    " cg and minres.",
 )
 SAMPLING = option(
     "--sampling RULE", "How nystrom, vfe, fitc, dtc and svgp choose their points, for example rls."
@@ -179,11 +180,7 @@ def fit(
         "How parameters are found: map (with priors), ml (without), average (over what they may be), mcmc"
         " (sampled); auto: average for a regression of few rows without a kernel, else map.",
     ),
-    method: str = option(
-        "--method NAME",
-        "How to compute: auto, exact, nystrom, fourier, vfe, fitc, dtc, svgp, cg or minres.",
-        "auto",
-    ),
+    method: str = option("--method NAME", f"How to compute: auto, or one of {listed(METHODS)}.", "auto"),
     layers: str | None = option(
         "--layers N",
         "A deep model of so many layers, for jumps and changing smoothness; auto: as many as help, up to"
