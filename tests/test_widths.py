@@ -37,6 +37,16 @@ def test_says_nothing_of_residuals_that_are_alike():
     assert [Widths.of(X, mean, rng.standard_normal(600), [0, 1]) for _ in range(5)] == [None] * 5
 
 
+def test_rows_that_are_copies_do_not_make_others_certain():
+    """Where all left-out rows are foretold to the last digit, new rows need not be."""
+    rng = np.random.default_rng(0)
+    x, z = rng.uniform(-1, 1, 400), rng.standard_normal(400)
+    z[x > 0.6] = 1e-8
+    among, usual = Widths.of(x[:, None], np.zeros(400), z, [0]).at(np.array([[0.8], [-0.5]]), np.zeros(2))
+    # a z counts as a tenth of what is usual at the least; as functions are smooth, it stays above that
+    assert 0.1 < among / usual < 0.5
+
+
 def test_depends_on_no_units():
     X, mean, z = residuals()
     other = np.column_stack([1e6 + 40 * X[:, 0], 1e-3 * X[:, 1]])
