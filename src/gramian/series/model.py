@@ -1,20 +1,20 @@
 """The kernel of a series: a trend, seasons, what is left, and known regressors.
 
-    trend        Linear + s IntegratedBrownian: a line whose slope wanders (a smoothing spline, Wahba 1978; the
-                 smooth trend of structural models, Harvey 1989), which goes on with its latest slope
+    trend        Linear + s IntegratedBrownian: a line whose slope wanders, and goes on with its latest slope
+                 (a smoothing spline, Wahba 1978; the smooth trend of structural models, Harvey 1989)
     each season  s Periodic(l, period) * Matern32(l2): a shape that changes slowly
     crossed      s Periodic(short) * Periodic(long) * Matern32: a short season whose shape follows a long one,
                  as the hours of a day do through the year
     short-term   s Matern32(l), some steps long
     regressors   Linear, and where the data ask for it s Matern52; text as categories
 
-in units of the variance of y. Parameters have priors from the length and the step of the series: what a series
-of n rows says about its trend beyond its end is one number or two, and a free one takes the level of the last
-months for a trend.
+in units of the variance of y. Parameters have priors from the length and the step of the series: what a
+series of n rows says about its trend beyond its end is one number or two, and a free one takes the level of
+the last months for a trend.
 
-Trends, by forecasts from several dates within the training parts of known series (root mean square error, and
-what 95 % intervals held): Linear + Matern52 of a lengthscale about that of the series, which turns back to the
-line, and this one, with WANDER at FIRST and as it is:
+Trends, by forecasts from several dates within the training parts of known series (root mean square error,
+and what 95 % intervals held): Linear + Matern52 of a lengthscale about that of the series, which turns back
+to the line, and this one, with WANDER at FIRST (and a prior of 1.5 instead of 2) and as it is:
 
     CO2, five years ahead, four dates             1.288 (0.81)    0.925 (0.95)    0.934 (0.94)
     passengers, three years ahead, three dates    23.1 (0.99)     22.8 (0.99)     18.9 (0.99)
