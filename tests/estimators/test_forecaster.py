@@ -149,6 +149,19 @@ def test_components_add_up(daily) -> None:
     assert np.all(parts["week_lower"] < parts["week_upper"])
 
 
+def test_a_trend_goes_on_with_its_latest_slope() -> None:
+    """The mean of a walk's integral beyond the last row is a straight line (Wahba 1978); a stationary trend
+    turns back to the line through the whole series."""
+    t = np.arange(150.0)
+    y = 0.002 * t**2 + 0.1 * np.random.default_rng(0).standard_normal(150)
+    gp = gm.GPForecaster([], warp=None, random_state=0).fit(t, y)
+    trend = gp.components(dates=np.arange(100.0, 250.0))["trend"]
+    slope = np.diff(trend)
+    assert np.ptp(slope[50:]) < 1e-6 * np.abs(slope[50])
+    # the slope of the parabola at the end is 0.6, over all rows 0.3
+    assert 0.5 < slope[-1] < 0.7
+
+
 def test_seasons_can_be_given() -> None:
     dates, y, _ = made(200)
     gp = gm.GPForecaster(["week"], random_state=0).fit(dates, y)

@@ -1,16 +1,25 @@
 """The kernel of a series: a trend, seasons, what is left, and known regressors.
 
-    trend        Linear + s Matern52(l), l about the length of the series
+    trend        Linear + s IntegratedBrownian: a line whose slope wanders, and goes on with its latest slope
+                 (a smoothing spline, Wahba 1978; the smooth trend of structural models, Harvey 1989)
     each season  s Periodic(l, period) * Matern32(l2): a shape that changes slowly
     crossed      s Periodic(short) * Periodic(long) * Matern32: a short season whose shape follows a long one,
                  as the hours of a day do through the year
     short-term   s Matern32(l), some steps long
     regressors   Linear, and where the data ask for it s Matern52; text as categories
 
-in units of the variance of y. Lengthscales have priors from the length and the step of the series: what a
-series of n rows says about its trend beyond its end is one number or two, and a free lengthscale takes the
-level of the last months for a trend. On a year of daily temperatures, held out, these priors have an error of
-2.50, wider and larger ones (standard deviations of 1 in the logarithms, trends of variance 1) 2.56.
+in units of the variance of y. Parameters have priors from the length and the step of the series: what a
+series of n rows says about its trend beyond its end is one number or two, and a free one takes the level of
+the last months for a trend.
+
+Trends, by forecasts from several dates within the training parts of known series (root mean square error,
+and what 95 % intervals held): Linear + Matern52 of a lengthscale about that of the series, which turns back
+to the line, and this one, with WANDER at FIRST (and a prior of 1.5 instead of 2) and as it is:
+
+    CO2, five years ahead, four dates             1.288 (0.81)    0.925 (0.95)    0.934 (0.94)
+    passengers, three years ahead, three dates    23.1 (0.99)     22.8 (0.99)     18.9 (0.99)
+    passengers, two years ahead, five dates       15.8 (0.99)     15.9 (0.99)     13.8 (0.99)
+    Melbourne, a year ahead, three dates          2.846 (0.95)    2.877 (0.95)    2.859 (0.95)
 """
 
 from __future__ import annotations
@@ -20,7 +29,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gramian.kernels import Categorical, Kernel, Linear, Matern32, Matern52, Periodic, Product, Scaled, Sum
+from gramian.kernels import (
+    Categorical,
+    IntegratedBrownian,
+    Kernel,
+    Linear,
+    Matern32,
+    Matern52,
+    Periodic,
+    Product,
+    Scaled,
+    Sum,
+)
 from gramian.params import LogNormal, Parameter, fixed, param
 from gramian.series.spectrum import Season
 
@@ -28,6 +48,7 @@ TIME = "time"  # the column of times
 TREND, SHORT, REGRESSORS = "trend", "short-term", "regressors"  # names of components
 LINE, BENT = "line", "regressors that bend"  # titles of summands, which are part of these
 FIRST = 0.1  # of the variance of y: where parts begin, and where their priors are
+WANDER = 0.01  # the same of what a slope that wanders adds from the middle of the series to its ends
 
 
 @dataclass(frozen=True)
@@ -64,9 +85,10 @@ class Structure:
     def kernel(self, span: float, step: float) -> Sum:
         """For a series of a length and a usual step, whose variance is 1."""
         half = max(span, step) / 2
+        wander = WANDER / (half**3 / 3)  # times are counted from the middle of the series
         parts: dict[str, Kernel] = {
             LINE: Linear(_about(0.1 * FIRST / half**2, FIRST / half**2, 1.0)),
-            TREND: _scaled(Matern52(_about(2 * half, 2 * half, 0.3))),
+            TREND: Scaled(IntegratedBrownian(), _about(wander, wander, 2.0)),
         }
         parts |= {season.name: _season(span, season) for season in self.seasons}
         parts |= {crossing(*pair): _season(span, *pair) for pair in self.crossed}
