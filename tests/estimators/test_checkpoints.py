@@ -12,12 +12,16 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from typer.testing import CliRunner
 
 import gramian as gm
@@ -173,6 +177,66 @@ def test_killed_again_and_again(kills: Callable[..., int], tmp_path: Path) -> No
             break
     assert runs == make(None).fit(X, y).outcome_.evaluations + 1
     same(asked(gp), asked(make(None).fit(X, y)))
+
+
+def chained(sampler: str) -> Case:
+    """Of a warm-up with a window, after which what the chains have met is used: that is a part of their
+    state, too."""
+    chains = gm.MCMC(2, warmup=24, draws=4, rounds=1, sampler=sampler)
+    make = lambda ck: gm.GPClassifier("rbf", inference=chains, random_state=1, checkpoint=ck)  # noqa: E731
+    return make, Y > 0, lambda gp: gp.predict_proba(X)
+
+
+LOOPS: dict[str, Case] = {
+    **{sampler: chained(sampler) for sampler in ("blocks", "ess", "nuts", "slices")},
+    "chains": (
+        lambda ck: gm.GPRegressor(
+            "rbf",
+            inference=gm.MCMC(2, warmup=24, draws=4, rounds=1),
+            hyper="mcmc",
+            random_state=1,
+            checkpoint=ck,
+        ),
+        Y,
+        mean_and_std,
+    ),
+    "batches": CASES["batches"],
+}
+
+
+@pytest.mark.parametrize("case", LOOPS)
+def test_a_loop_that_is_killed_after_each_of_its_steps(
+    case: str, kills: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run takes one step from what the file of the run before it holds: whatever a step needs and the
+    file has not, or has otherwise, shows in the last bits."""
+    monkeypatch.setattr("gramian.inference.mcmc.sampling.PIECE_SECONDS", 1e-9)  # two draws
+    make, y, asked = LOOPS[case]
+    expected = asked(make(None).fit(X, y))
+    gp, runs = make(tmp_path / "fit.ck"), 0
+    for runs in range(1, 1000):  # noqa: B007 (counted)
+        try:
+            kills(1, lambda: gp.fit(X, y))
+        except pytest.fail.Exception:  # nothing was left to be written
+            break
+    assert runs > 12
+    same(asked(gp), expected)
+
+
+@given(hnp.arrays(np.float64, hnp.array_shapes(min_dims=0, max_dims=5, max_side=3)), st.data())
+def test_a_file_keeps_arrays_as_they_lie_in_memory(array: Any, data: st.DataObject) -> None:
+    """Where the axes of an array lie otherwise, BLAS adds in another order."""
+    axes = data.draw(st.permutations(range(array.ndim)))
+    laid = array.transpose(axes).copy().transpose(np.argsort(axes))
+    book = journal.Journal("fit.ck", lambda book: None, {"X": ["", ""]})
+    book.parts[""] = [journal.Entry(journal.STATE, "loop", arrays={"laid": laid})]
+    with tempfile.TemporaryDirectory() as folder:
+        layout.write(Path(folder, "fit.ck"), checkpoint.KIND, *checkpoint._described(book))
+        _, parts = checkpoint._read(Path(folder, "fit.ck"))
+    again = parts[""][0].arrays["laid"]
+    np.testing.assert_array_equal(again, laid)
+    apart = [k for k in range(array.ndim) if array.shape[k] > 1]  # the others have no distance in memory
+    assert array.size == 0 or [again.strides[k] for k in apart] == [laid.strides[k] for k in apart]
 
 
 def test_a_fit_that_goes_on_has_the_seed_that_it_began_with(
@@ -458,7 +522,10 @@ def test_made_up_files_with_a_right_checksum_are_refused(stopped: Path) -> None:
         changed(lambda own: last(own)[4][0].__setitem__(2, [10**9, 10**9])),
         changed(lambda own: last(own)[4][0].__setitem__(2, [-4])),
         changed(lambda own: last(own)[4][0].__setitem__(2, [1])),
-        changed(lambda own: last(own)[4][0].__setitem__(3, "K")),
+        changed(lambda own: last(own)[4][0].__setitem__(3, "C")),
+        changed(lambda own: last(own)[4][0].__setitem__(3, [1])),
+        changed(lambda own: last(own)[4][0].__setitem__(3, [0, 0])),
+        changed(lambda own: last(own)[4][0].__setitem__(3, [0.0])),
         changed(lambda own: own["parts"][""][0].__setitem__(3, "a seed")),
     ]
     for own in forged:
@@ -492,7 +559,7 @@ def test_made_up_states_are_refused(kills: Callable[..., int], tmp_path: Path) -
         with pytest.raises(CheckpointError, match="Remove the file"):
             make(path).fit(X, y)
         assert path.read_bytes() == content
-    state[4] = [[name, kind, [1], order] for name, kind, _, order in state[4]]
+    state[4] = [[name, kind, [1], [0]] for name, kind, *_ in state[4]]
     layout.write(path, checkpoint.KIND, canonical(document), arrays)
     with pytest.raises(CheckpointError, match="Remove the file"):
         make(path).fit(X, y)

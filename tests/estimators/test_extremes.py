@@ -225,3 +225,17 @@ def test_columns_beyond_the_range_of_files_and_blocks(tmp_path):
     for data in ((blocks_of(X, y),), (file_of(X, y, tmp_path), "y")):
         with pytest.raises(InputError, match=r"Column 'x1' has .* in row \d+, beyond 1e\+301"):
             gm.GPRegressor().fit(*data)
+
+
+@pytest.mark.parametrize("noise", [HUGE, [0.1, HUGE], float("inf"), float("nan"), -HUGE])
+def test_a_noise_beyond_all_numbers(data, noise):
+    with pytest.raises(gm.errors.ParameterError, match="must be a variance"):
+        gm.GPRegressor("rbf", noise=noise).fit(*data)
+
+
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
+def test_labels_of_binary_models_are_shown_without_control_characters(data, multiclass):
+    labels = np.array(["a\x1b[1m", "b", "c"])[np.arange(N) % 3]
+    gp = gm.GPClassifier(gm.RBF(), multiclass=multiclass, optimize=False).fit(data[0], labels)
+    assert "\x1b" not in f"{gp.summary()}{gp.parameters_}"
+    assert "a\\x1b[1m against" in gp.summary()

@@ -382,12 +382,15 @@ def _at_least(noise: Parameter, low: Array) -> Parameter:
     return param(value, prior=noise.prior, bounds=bounds) if higher.any() else noise
 
 
+LARGEST = float(np.finfo(np.float64).max)
+
+
 def _noise_given(given: Any) -> Parameter:
     several = isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim == 1)
     numbers = list(given) if several else [given]
     kinds = int, float, np.integer, np.floating
     numeric = all(isinstance(one, kinds) and not isinstance(one, bool) for one in numbers)
-    if not numbers or not numeric or not all(np.isfinite(one) and one >= 0 for one in numbers):
+    if not numbers or not numeric or not all(0 <= one <= LARGEST for one in numbers):
         python = "In Python a list of one an output will do, too, or a parameter: gramian.fixed(0.01)."
         raise ParameterError(f"noise={given!r} must be a variance: a number from 0 on. {python}")
     value = np.array(numbers, dtype=np.float64).reshape(-1 if several else ())

@@ -27,7 +27,7 @@ from gramian import clock, journal
 from gramian.arrays import Array
 from gramian.data.inputs import Columns
 from gramian.data.labels import Labels
-from gramian.errors import ParameterError
+from gramian.errors import ParameterError, visible
 from gramian.estimators import build
 from gramian.estimators import latent as latents
 from gramian.estimators.fitted import Fitted, LabelledRows, Learned
@@ -201,7 +201,7 @@ class BinaryModels(Learned):
 
 def names(scheme: str, classes: NDArray[Any]) -> list[str]:
     """What each binary model tells apart."""
-    labels = [str(label) for label in classes]
+    labels = [visible(str(label)) for label in classes]
     if scheme == "ovr":
         return [f"{label} against the rest" for label in labels]
     return [f"{a} against {b}" for a, b in itertools.combinations(labels, 2)]

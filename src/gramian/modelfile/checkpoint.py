@@ -5,7 +5,7 @@ Its document has
     facts   what the fit is of (the library, the estimator, its settings, the rows, the method): a text for
             people and a digest of each; a checkpoint of another fit is refused by what differs
     parts   the sequences of entries, each [kind, key, seconds, plain values, arrays]; an array is its name,
-            its type, its shape, and the order of its axes in memory
+            its type, its shape, and its axes in the order of memory
 
 and the numbers of all arrays one after the other in two arrays, of float64 and of int64, so that a thousand
 gradients are not a thousand arrays. Types that are neither are stored as one of them, without loss.
@@ -42,7 +42,7 @@ from gramian.version import __version__
 
 KIND: Final = Kind(
     "gramian checkpoint",
-    1,
+    2,
     "checkpoint",
     "a gramian checkpoint",
     "This checkpoint",
@@ -164,12 +164,11 @@ def _described(book: Journal) -> tuple[str, dict[str, AnyArray]]:
     numbers: dict[str, list[AnyArray]] = {"f": [], "i": []}
 
     def placed(name: str, array: AnyArray) -> list[Any]:
-        kind = array.dtype.str[1:]
-        into, rowwise = _STORED[kind], array.flags.c_contiguous
-        flat = array.ravel(order="C" if rowwise else "F")
+        kind, axes = array.dtype.str[1:], _axes(array)
+        into, flat = _STORED[kind], array.transpose(axes).ravel()
         wide = flat.view(np.int64) if kind == "u8" else flat.astype(np.float64 if into == "f" else np.int64)
         numbers[into].append(wide)
-        return [name, kind, list(array.shape), "C" if rowwise else "F"]
+        return [name, kind, list(array.shape), axes]
 
     parts = {
         name: [
@@ -182,6 +181,14 @@ def _described(book: Journal) -> tuple[str, dict[str, AnyArray]]:
     empty: dict[str, Any] = {"f": np.zeros(0), "i": np.zeros(0, np.int64)}
     arrays = {kind: np.concatenate([empty[kind], *numbers[kind]]) for kind in numbers}
     return document, {"floats": arrays["f"], "wholes": arrays["i"]}
+
+
+def _axes(array: AnyArray) -> list[int]:
+    """The axes from the one with the longest way in memory between two entries to the one with the shortest.
+    They are a part of what is stored: a product of the same numbers in another order of memory is another
+    routine of BLAS, with another last bit."""
+    rowwise = list(range(array.ndim))
+    return rowwise if array.flags.c_contiguous else sorted(rowwise, key=lambda k: -abs(array.strides[k]))
 
 
 def _read(path: Path) -> tuple[Mapping[str, Sequence[str]], dict[str, list[Entry]]]:
@@ -219,8 +226,9 @@ def _entry(described: Any, numbers: dict[str, AnyArray]) -> Entry:
 def _array(described: Any, numbers: dict[str, AnyArray]) -> tuple[str, AnyArray]:
     """The next array, whose numbers are then taken: none can be in two arrays."""
     name, kind, shape, order = _parts(described, 4, "an array")
-    lengths = typed_list(shape, int, "the shape of an array")
-    if kind not in _STORED or order not in ("C", "F") or len(lengths) > 8 or min(lengths, default=0) < 0:
+    lengths, axes = typed_list(shape, int, "the shape of an array"), typed_list(order, int, "the axes")
+    sound = kind in _STORED and len(lengths) <= 8 and min(lengths, default=0) >= 0
+    if not sound or sorted(axes) != list(range(len(lengths))):
         raise StateError(f"an array is said to be {str(described)[:80]}.")
     count, left = math.prod(lengths), numbers[_STORED[kind]]
     if count > len(left):
@@ -228,7 +236,8 @@ def _array(described: Any, numbers: dict[str, AnyArray]) -> tuple[str, AnyArray]
     flat, numbers[_STORED[kind]] = left[:count], left[count:]
     with np.errstate(all="ignore"):
         own = flat.view(np.uint64) if kind == "u8" else flat.astype(np.dtype(kind))
-    return typed(name, str, "the name of an array"), own.reshape(lengths, order=order)
+    array = own.reshape([lengths[k] for k in axes]).transpose(np.argsort(axes))
+    return typed(name, str, "the name of an array"), array
 
 
 def _parts(described: Any, count: int, what: str) -> list[Any]:
