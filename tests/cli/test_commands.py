@@ -18,7 +18,8 @@ import gramian as gm
 from gramian.cli import columns as reading
 from gramian.cli import tasks, work
 from gramian.cli.columns import TableOptions
-from gramian.cli.work import check_output, free_names, print_summary
+from gramian.cli.speech import said_in
+from gramian.cli.work import TOLD, check_output, free_names, print_summary
 from gramian.data import filecolumns, sources
 from gramian.data.tables import read_blocks, read_table, write_table
 from gramian.fitting import Objective
@@ -100,7 +101,7 @@ def test_the_program_in_a_process_of_its_own(tmp_path, data):
 
 def test_show_prints_the_summary(run, model):
     shown = run("show", model).stdout
-    assert load(model).summary() in shown
+    assert said_in(load(model).summary(), TOLD) in shown
     assert "predicts y from: a, site (north, south, west), b" in shown
 
 

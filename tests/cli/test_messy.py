@@ -77,7 +77,23 @@ READ: dict[str, tuple[str | bytes, list[float], str]] = {
     "what bookkeepers write below zero": (
         csv([f'"({1000 + k:,})"' for k in range(N)]),
         [-1000 - k for k in STEPS],
-        "between thousands",
+        "with ',' between thousands, those in brackets below zero",
+    ),
+    "areas": (csv([f"{k} m2" for k in range(N)]), STEPS, "x: numbers without m2"),
+    "UTF-16 without a mark": (
+        csv([f"{k},5" for k in range(N)], ";", name="größe").encode("utf-16-le"),
+        [k + 0.5 for k in STEPS],
+        "text in UTF-16",
+    ),
+    "UTF-16 of the other order": (
+        csv([str(k) for k in range(N)]).encode("utf-16-be"),
+        STEPS,
+        "text in UTF-16",
+    ),
+    "empty cells above a sentence": (
+        csv([str(k) for k in range(N)]) + ",\n,\nSource: own measurements\n",
+        STEPS,
+        "1 line below the rows left out ('Source: own measurements')",
     ),
     "a minus of typesetters": (csv([f"−{k} %" for k in range(N)]), [-k for k in STEPS], "without %"),
     "decimal commas": (
@@ -211,7 +227,7 @@ def test_missing_cells(run, tmp_path, rule):
         assert "y contains NaN: row 7" in run(*command, code=2).stderr
         return
     shown = run(*command).stdout
-    assert "1 of 24 rows have no target and were left out" in shown
+    assert "1 of 24 rows has no target and was left out" in shown
     whole = [a not in GAPS and b not in GAPS for a, b in zip(number, kind, strict=True)]
     used = 23 if rule == "fill" else sum(whole) - whole[7]
     assert f"on {used} rows" in shown
@@ -385,3 +401,56 @@ def test_the_sheet_that_has_a_table(run, tmp_path):
     shown = run("fit", "d.xlsx", "-t", "y", "-k", "rbf", "--restarts", 0, "-o", "m.gm").stdout
     for told in ("sheet 'Data', the first of 2 that has a table", "day: dates as days", "left out ('Sum')"):
         assert told in shown
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (csv(["€5", "$7"] * 6), "its numbers have $ and €, which are not the same. Write them in one unit"),
+        (csv(["5 kg", "300 g", "7 kg"] * 4), "its numbers have g and kg, which are not the same"),
+        (csv([f"48°{k}'N" for k in range(N)]), "text that differs in every row"),
+        ("\n<!DOCTYPE html><html>Please log in</html>", "This is a web page"),
+        ("%PDF-1.7", "it begins with '%PDF'. This is a PDF"),
+    ],
+)
+def test_what_is_refused_says_why(run, tmp_path, content, said):
+    (tmp_path / "d.csv").write_text(content)
+    assert said in run("fit", "d.csv", "-t", "y", "-o", "m.gm", code=2).stderr
+
+
+def test_a_column_without_a_value_is_left_out(run, tmp_path):
+    """It would make every row one with a missing cell."""
+    (tmp_path / "d.csv").write_text(
+        "x,remarks,y\n" + "".join(f"{k},{'NA' * (k % 2)},{k % 5}\n" for k in range(N))
+    )
+    fit = run("fit", "d.csv", "-t", "y", "-k", "rbf", "--restarts", 0, "-o", "m.gm")
+    assert "note: 'remarks' has no value in any row and is left out" in fit.stderr
+    assert load("m.gm").fitted_.columns.names == ("x",)
+    assert "missing" not in run("predict", "m.gm", "d.csv", "-o", "p.csv").stderr
+
+
+def test_rows_of_empty_cells_are_rows_unless_a_sentence_follows(tmp_path):
+    (tmp_path / "d.csv").write_text("x,z,y\n1,2,3\n,,\n4,5,6\n,,\n")
+    assert read_table(tmp_path / "d.csv").n_rows == 4
+
+
+def test_numbers_that_stand_for_gaps_are_told(run, tmp_path):
+    cells = ["-999" if k % 5 == 0 else str(k) for k in range(N)]
+    (tmp_path / "t.csv").write_text(csv(cells))
+    shown = run("fit", "t.csv", "-t", "y", "-k", "rbf", "--restarts", 0, "-o", "m.gm").stdout
+    assert "Column 'x' is -999 in 3 rows, far from all others (1 to 11). If that stands for" in shown
+    # 999 among numbers like it is one of them
+    (tmp_path / "t.csv").write_text(csv([str(999 - 90 * k) for k in range(N)]))
+    assert (
+        "stands for" not in run("fit", "t.csv", "-t", "y", "-k", "rbf", "--restarts", 0, "-o", "m.gm").stdout
+    )
+
+
+def test_scores_say_what_they_mean_and_which_rows_the_fit_has_seen(run, tmp_path):
+    (tmp_path / "t.csv").write_text(csv([str(k) for k in range(N)]))
+    (tmp_path / "new.csv").write_text(csv([f"{k}.5" for k in range(N - 1)] + ["3"]))
+    run("fit", "t.csv", "-t", "y", "-k", "rbf", "--restarts", 0, "-o", "m.gm")
+    own, new = run("score", "m.gm", "t.csv"), run("score", "m.gm", "new.csv")
+    assert "note: 12 of 12 rows have the inputs of a row of the fit" in own.stderr
+    assert "note: 1 of 12 rows have" in new.stderr
+    assert "less is better" in own.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ import typer
 import gramian as gm
 from gramian.cli.main import app
 from gramian.cli.speech import OPTIONS, said
+from gramian.cli.voice import folded
 
 PYTHON = re.compile(
     r"\b[a-z]\w*=\S|\bgramian\.\w|\bgp\.|\bgm\.|fit\(|predict\(|np\.|\bNone\b|\bRandomState\b"
@@ -118,3 +120,40 @@ def test_a_shell_completes_commands_and_options(words, number, found):
     command = [sys.executable, "-m", "gramian"]
     completed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert completed.stdout.split() == [found]
+
+
+def test_summaries_speak_of_options(run, tmp_path):
+    rng = np.random.default_rng(0)
+    pd.DataFrame(rng.normal(size=(14, 3)), columns=["time_limit", "b", "y"]).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    averaged = run("fit", "t.csv", "-t", "y", "-o", "m").stdout
+    assert "(--hyper map predicts by these alone)" in averaged
+    searched = run("fit", "t.csv", "-t", "y", "-k", "rbf", "--restarts", 0, "-o", "m").stdout
+    assert "gramian score takes rows that were held back." in searched
+    for shown in (averaged, searched, run("show", "m").stdout):
+        assert not PYTHON.search(shown)
+        assert "time_limit" in shown  # a column of that name keeps it
+
+
+def test_lines_end_between_words_on_a_terminal_alone(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    text = "  quality   Predicts left-out rows with an error of 3.2\n"
+    text += "  - a note that is longer than a terminal is wide\n"
+    text += "name             value  prior of it\nnote: something that takes a bit more than a line"
+
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    assert folded(text, io.StringIO()) == text
+    lines = folded(text, Screen()).split("\n")
+    assert max(map(len, lines)) <= 40
+    assert lines[:4] == [
+        "  quality   Predicts left-out rows with",
+        "            an error of 3.2",
+        "  - a note that is longer than a",
+        "    terminal is wide",
+    ]
+    assert lines[4] == "name             value  prior of it"
+    assert " ".join(folded(text, Screen()).split()) == " ".join(text.split())

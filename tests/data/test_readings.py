@@ -37,7 +37,9 @@ CASES = [
     (["1'234.5", "12'000"], Numbers(".", "'", ()), [1234.5, 12000]),
     (["0,123", "1,456"], Numbers(",", "", ()), [0.123, 1.456]),
     (["12 kg", "3 kg", "5"], Numbers(".", "", ("kg",)), [12, 3, 5]),
-    (["(1,200)", "300"], Numbers(".", ",", ()), [-1200, 300]),
+    (["(1,200)", "300"], Numbers(".", ",", ("()",)), [-1200, 300]),
+    (["12 m2", "3.5 m2"], Numbers(".", "", ("m2",)), [12, 3.5]),
+    (["7 kg/m3", "1e2"], Numbers(".", "", ("kg/m3",)), [7, 100]),
     (["CHF 5", "CHF 6.5"], Numbers(".", "", ("CHF",)), [5, 6.5]),
     (["true", "False"], YesNo(), [1, 0]),
     (["yes", "NO"], YesNo("no", "yes"), [1, 0]),
@@ -94,7 +96,6 @@ def test_a_comma_before_three_digits_is_a_decimal_where_the_file_says_so():
     ("cells", "why"),
     [
         (["1", "2o", "3"], "'2o' is not a number"),
-        (["$5", "€6"], r"'\$5' is not a number"),
         (["1.5", "2_000"], "because of its underscore"),
         (["1,5", "2.5"], "because of its comma"),
         (["1.5", "<0.5", "2"], "'<0.5' is a limit, not a number; write the limit itself"),
@@ -104,6 +105,12 @@ def test_mistakes_are_no_categories(cells, why):
     assert decided(cells) is None
     with pytest.raises(MisreadError, match=why):
         PLAIN.numbers(text_cells(cells))
+
+
+@pytest.mark.parametrize("cells", [["$5", "€6"], ["5 kg", "600 g", "7"]])
+def test_two_units_are_told(cells):
+    with pytest.raises(InputError, match="which are not the same"):
+        decided(cells)
 
 
 def test_days_and_months_that_cannot_be_told_apart():

@@ -72,7 +72,7 @@ def test_several_classes_along_a_column(how):
         # the rows of each class, also from binary models
         np.testing.assert_allclose(below.collections[k].get_offsets()[:, 0], X1[codes == k, 0])
     assert len({line.get_color() for line in below.lines}) == 3
-    assert "latent function of each" in above.get_ylabel()
+    assert "latent function\nof each" in above.get_ylabel()
     assert texts(figure)[:3] == ["0", "1", "2"]
 
 
@@ -118,7 +118,7 @@ def test_a_map_of_three_classes_is_deepest_where_it_is_sure():
         hue = (1 - image[mine]) / np.max(1 - image[mine], axis=1, keepdims=True)
         np.testing.assert_allclose(hue, np.broadcast_to(hue[0], hue.shape), atol=1e-9)  # one colour a class
         assert np.all(np.diff(depth[mine][np.argsort(np.max(P, axis=2)[mine])]) >= -1e-12)
-    assert bar.get_ylabel() == "probability of the most probable class"
+    assert bar.get_ylabel() == "probability of the most\nprobable class"
     assert "boundary between classes" in texts(figure)
 
 

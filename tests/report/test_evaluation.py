@@ -216,6 +216,15 @@ def test_a_bad_model_is_told_to_be_worse_than_its_neighbours(rows):
     assert "times worse than 5 nearest neighbours" in bad.summary()
 
 
+def test_a_model_that_foretells_nothing_is_told_so(rows, gp):
+    X, _ = rows
+    noise = np.random.default_rng(3).normal(size=len(X))
+    text = gm.GPRegressor(1.0 * gm.RBF([0.3, 0.3]), noise=0.01, optimize=False).fit(X, noise).summary()
+    assert "(R2 -" in text
+    assert "worse than the average of y for all rows" in text
+    assert "average of y" not in gp.summary()
+
+
 def test_a_summary_of_labels(rows):
     X, y = rows
     labels = np.where(y > 0, "up", "down")

@@ -178,6 +178,12 @@ def positive(y):
     return fixed([1.0, 1.0], 0.1, X, y)
 
 
+def placeheld():
+    X, y, _ = rows()
+    X[::9, 1] = -999.0
+    return fixed([1.0, 1.0], 0.01, X, y)
+
+
 TRIGGERS = {
     "L001": numbered,
     "L002": given_away,
@@ -190,6 +196,7 @@ TRIGGERS = {
     "D006": lambda: positive(np.exp(2 * rows()[1])),
     "D007": outlier,
     "D008": rare,
+    "D009": placeheld,
     "P001": bounded,
     "P002": lambda: GPRegressor("rbf").fit(*rows(noise=0.0)[:2]),
     "P003": lambda: GPRegressor("matern52").fit(*rows(100, 3)[:2]),

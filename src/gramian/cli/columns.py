@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays import Array
+from gramian.cli.voice import note
 from gramian.data.filecolumns import check_needed
 from gramian.data.inputs import decided, file_cells, read_features
 from gramian.data.readings import Categories, Ordered, Reading
@@ -21,6 +22,7 @@ from gramian.data.sources import Source, open_source
 from gramian.data.spool import Room
 from gramian.data.streams import copied, settled
 from gramian.data.tables import Table, read_blocks, repeated
+from gramian.data.tables.table import is_missing
 from gramian.errors import InputError, ParameterError, TableError
 from gramian.estimators.base import Estimator
 from gramian.estimators.build import read_kernel
@@ -76,13 +78,22 @@ class TableOptions:
                     f"{both!r} is among --columns and is {what} as well. It can be only one of them."
                 )
         others = {*targets, *left_out}
-        features = wanted or [name for name in table.names if name not in others]
+        features = wanted or self._with_values(table, [name for name in table.names if name not in others])
         if not features:
             raise InputError(
                 f"{table.path} has no column left to learn from, beside {', '.join([*targets, *left_out])}."
                 " Add one, or name fewer with --ignore."
             )
         return features
+
+    def _with_values(self, table: Table, names: Sequence[str]) -> list[str]:
+        """Those of the columns that have a value in some row; the others are told."""
+        empty = {name for name in names if _is_empty(table, name)}
+        for block in self.blocks() if empty else ():
+            empty = {name for name in empty if _is_empty(block, name)}
+        for name in sorted(empty, key=names.index):
+            note(f"note: {name!r} has no value in any row and is left out")
+        return [name for name in names if name not in empty]
 
     def declared(self, table: Table, features: Sequence[str]) -> dict[str, Reading]:
         """How --categorical and --ordered want columns to be read."""
@@ -135,6 +146,13 @@ def for_model(gp: Estimator, table: Table) -> Source:
     check_needed(table, known)
     rows, _ = read_features(table.only(known.given), known, gp.missing)
     return Source(rows, None, known)
+
+
+def _is_empty(table: Table, name: str) -> bool:
+    cells = table[name]
+    if cells.dtype == object:
+        return all(map(is_missing, cells))
+    return cells.dtype.kind == "f" and bool(np.isnan(cells).all())
 
 
 def _names(table: Table, given: Sequence[str]) -> list[str]:

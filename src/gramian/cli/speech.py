@@ -8,6 +8,7 @@ with "In Python", or before ", or on the command line", and is left out here.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from gramian.words import LIKELIHOODS
@@ -62,13 +63,27 @@ _SETTING = re.compile(rf"""\b({_NAME})=({_VALUE})((?:,? (?:or|and) "[\w-]+"|, "[
 _BARE = re.compile(rf"\b({'|'.join(name for name in OPTIONS if '_' in name)})\b(?![(=\[])")
 _PYTHON = re.compile(r" In Python .*", re.DOTALL)
 _EITHER = re.compile(r":[^:;]*?, or on the command line (?=--)")
+_CALLS = {"evaluate(X, y) scores": "gramian score takes", "compare_models has": "gramian models has"}
 _PACKAGE = re.compile(r"\bgramian\.(?=\w+\()")
 
 
 def said(text: str) -> str:
     """A message with its settings as options."""
+    for call, command in _CALLS.items():
+        text = text.replace(call, command)
     text = _EITHER.sub(": ", _PACKAGE.sub("", _PYTHON.sub("", text)))
     return _BARE.sub(lambda match: OPTIONS[match[1]], _SETTING.sub(_option, text))
+
+
+def said_in(summary: str, facts: Sequence[str]) -> str:
+    """The summary of a fit with these facts as options have it; the others may have names of columns that
+    look like settings."""
+    lines, fact = [], ""
+    for line in summary.split("\n"):
+        if not line.startswith(" " * 12):
+            fact = line[2:11].strip() if line.startswith("  ") else ""
+        lines.append(said(line) if fact in facts else line)
+    return "\n".join(lines)
 
 
 def _option(match: re.Match[str]) -> str:

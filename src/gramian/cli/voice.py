@@ -11,11 +11,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
 import sys
+import textwrap
+from typing import Final, TextIO
 
 import typer
 
 from gramian.errors import visible
+
+_BEGINS: Final = re.compile(r" *(?:- |\S+(?: \S+)? {2,})?")  # a name, or a dash, before a sentence
 
 
 def fill_streams() -> None:
@@ -38,13 +44,37 @@ def fill_streams() -> None:
 
 def say(text: object = "") -> None:
     """A line of the result."""
-    typer.echo(visible(str(text)))
+    typer.echo(folded(visible(str(text)), sys.stdout))
 
 
 def note(text: str) -> None:
     """A line beside it."""
     with contextlib.suppress(OSError):
-        typer.echo(visible(text), err=True)
+        typer.echo(folded(visible(text), sys.stderr), err=True)
+
+
+def folded(text: str, stream: TextIO) -> str:
+    """The text with long lines broken between words, where a terminal would break them anywhere; in a file or
+    a pipe a line stays one. Lines go on where their sentence began; rows of tables stay as they are."""
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    return "\n".join(_folded(line, width) for line in text.split("\n"))
+
+
+def _folded(line: str, width: int) -> str:
+    begins = _BEGINS.match(line)
+    hang = begins.end() if begins is not None else 0
+    if len(line) <= width or 2 * hang > width or "  " in line[hang:].rstrip():
+        return line
+    return textwrap.fill(
+        line[hang:],
+        width,
+        initial_indent=line[:hang],
+        subsequent_indent=" " * hang,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def let_go() -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gramian.arrays import Array
 from gramian.cli.columns import TableOptions, for_model, is_text, refuse_constant
-from gramian.cli.speech import said
+from gramian.cli.speech import said, said_in
 from gramian.cli.tasks import COUNTS, FitOptions, coded, column_beside, hint, labels_of, task_of, times_in
 from gramian.cli.voice import note, say
 from gramian.data.atomic import atomic_write, temporary_folder
@@ -36,8 +36,19 @@ from gramian.modelfile import load
 from gramian.modelfile.checkpoint import opened
 from gramian.predictive import checked_levels
 
+MEANT = (
+    "RMSE and MAE are errors in the units of the target, R2 is the share of its variance that is foretold."
+    " NLPD, MSLL and CRPS judge errors and intervals together: less is better. Intervals should hold as many"
+    " rows as they are named after."
+)
+MEANT_OF_LABELS = (
+    "Accuracy is the share of right labels, AUC how well rows of different labels are told apart: more is"
+    " better. Log loss, Brier score and ECE judge the probabilities: less is better."
+)
+MOST_COMPARED = 10_000_000  # numbers of the rows of a fit
 CHUNK = 2**20  # bytes at once to standard output
 MOST_COLUMNS = 20  # of a model that are listed
+TOLD = "predicts", "quality"  # facts of a summary that name settings
 MOST_WORDS = 3  # that are new, by name
 # what has such a column beside it, and the likelihoods that read it
 COUNTED = {"exposure": "counts", "trials": "successes"}
@@ -96,7 +107,7 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
             gp.fitted_ = gp.fitted_.with_classes(classes)
         gp.save(out)
     exposed = "".join(f", with {what} {name}" for what, name in options.beside.items())
-    described = _described(gp, lambda categories: f"{len(categories)} categories")
+    described = _described(gp, lambda words: f"{len(words)} categor{'ies' if len(words) > 1 else 'y'}")
     say(f"{', '.join(targets)} from {described}{exposed}; {data}")
     left_out = [name for name in table.names if name not in (*names, *targets, *beside)]
     if left_out:
@@ -104,8 +115,9 @@ def fit_table(asked: TableOptions, out: Path, settings: dict[str, Any], options:
     say()
     print_summary(gp)
     say(
-        f"\nThe model is in {out}. Predict with: gramian predict {out} new.csv --out predictions.csv\n"
-        f"See how good it is on rows that were held back with: gramian score {out} test.csv"
+        f"\nThe model is in {out}. To predict, and to see how good it is on rows that were held back:\n"
+        f"  gramian predict {out} new.csv --out predictions.csv\n"
+        f"  gramian score {out} test.csv"
     )
 
 
@@ -249,6 +261,23 @@ def score_table(model: Path, data: Path, targets: Sequence[str], beside: Mapping
     gp = loaded_model(model)
     known = known_rows(gp, model, data, targets, beside)
     say(gp.evaluate(known.X, known.y, **known.beside))
+    say(f"\n{MEANT_OF_LABELS if gp.fitted_.classes is not None else MEANT}")
+    learned = _learned_from(gp, known.X.X)
+    if learned:
+        note(
+            f"note: {learned:,} of {len(known.y):,} rows have the inputs of a row of the fit: scores of new"
+            " rows may be worse"
+        )
+
+
+def _learned_from(gp: Any, X: Array) -> int:
+    """How many rows of a table are rows of the fit, where the model has these."""
+    fitted = gp.fitted_
+    if not fitted.has_rows or np.size(fitted.rows.X) > MOST_COMPARED:
+        return 0
+    width = len(fitted.columns.given)  # further columns say where cells are missing
+    seen = {row.tobytes() for row in np.asarray(fitted.rows.X)[:, :width] + 0.0}
+    return sum(row.tobytes() in seen for row in np.asarray(X)[:, :width] + 0.0)
 
 
 def update_table(
@@ -361,14 +390,16 @@ def _described(gp: Estimator, shown: Callable[[tuple[str, ...]], str], full: boo
     given = columns.given
     names = given if full or len(given) <= MOST_COLUMNS + 2 else given[:MOST_COLUMNS]
     more = len(given) - len(names)
-    return ", ".join(name + told.get(name, "") for name in names) + (f" and {more} more" if more else "")
+    return ", ".join(" ".join(name.splitlines()) + told.get(name, "") for name in names) + (
+        f" and {more} more" if more else ""
+    )
 
 
 def print_summary(gp: Estimator, full: bool = False) -> None:
     """The summary as text; on a terminal with its table of parameters drawn as one (binary models of several
     classes have one each, in the text)."""
     text, title, notes = gp.summary(full).partition("\nNotes\n")
-    text, table = text + title + said(notes), gp.fitted_.listed(full)
+    text, table = said_in(text, TOLD) + title + said(notes), gp.fitted_.listed(full)
     if not sys.stdout.isatty() or gp.fitted_.models:
         say(text)
         return

@@ -12,7 +12,7 @@ import numpy as np
 
 from gramian.data.cells import Cells
 from gramian.data.dates import ORDERS, read_date, read_span
-from gramian.data.numerals import NONE, mostly_numbers, shape_of, written
+from gramian.data.numerals import NONE, mostly_numbers, shape_of, signs_in, written
 from gramian.data.readings import (
     UNITS,
     YES_NO,
@@ -32,6 +32,7 @@ MOST_SHAPES = 10_000  # that are told apart; numbers have few
 MOST_FORMS = 64  # of yes and no, true and false, in small letters and capitals
 TEXT_BYTES = 150  # of a text that is held, beside its letters
 FEWEST_CODES, MOST_CODES = 3, 12  # of a column of codes, one or more of which are words: 4, 6, 8, rotary
+MOST_UNITS = 3  # that are told to differ; more of them are letters of names, 12a
 CELLS_A_CODE = 5  # cells that each of them has, on average: measurements repeat less
 
 
@@ -147,12 +148,16 @@ class Seen:
             return Numbers(*found)
         if self._are_codes():
             return self._categories()
-        if self.plain >= self.words:
-            # numbers with a few words among them are a mistake, not categories
-            return None
-        if mostly_numbers(self.shapes, self.comma):
-            return None
-        return self._categories()
+        # numbers with a few words among them are a mistake, not categories
+        if self.plain < self.words and not mostly_numbers(self.shapes, self.comma):
+            return self._categories()
+        signs = signs_in(self.shapes)
+        if 1 < len(signs) <= MOST_UNITS:
+            raise InputError(
+                f"its numbers have {' and '.join(signs)}, which are not the same. Write them in one unit, and"
+                " the unit into the column's name."
+            )
+        return None
 
     def _are_codes(self) -> bool:
         """Whether numbers and words are names of a few kinds. 12x and 1,5 are numbers with a mistake."""

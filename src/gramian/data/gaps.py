@@ -127,7 +127,9 @@ def whole_rows(X: Array, columns: Columns, rule: str, indicators: bool, room: Ro
         kept = np.concatenate([start + np.flatnonzero(~np.isnan(b).any(axis=1)) for start, b in _blocks(X)])
         if not len(kept):
             raise InputError(f"Every row has a missing cell: {_most(X, columns)}. Leave that column out.")
-        note = f"{len(X) - len(kept):,} of {len(X):,} rows have missing cells and were left out"
+        lost = len(X) - len(kept)
+        has = "have" if lost > 1 else "has"
+        note = f"{lost:,} of {len(X):,} rows {has} missing cells and {_were(lost)} left out"
         made = replace(columns, notes=(*columns.notes, note))
         if room is None:
             return Whole(np.asarray(X[kept]), made, kept)
@@ -140,7 +142,8 @@ def whole_rows(X: Array, columns: Columns, rule: str, indicators: bool, room: Ro
     donors = Donors.among(X, tuple(columns.categories))
     names = columns.names + tuple(INDICATOR.format(columns.names[j]) for j in gaps)
     rows = int(np.sum([np.isnan(b).any(axis=1).sum() for _, b in _blocks(X)]))
-    note = f"{rows:,} of {len(X):,} rows have missing cells, filled from the {donors.count} most similar"
+    has = "have" if rows > 1 else "has"
+    note = f"{rows:,} of {len(X):,} rows {has} missing cells, filled from the {donors.count} most similar"
     empty = [columns.names[j] for j in np.flatnonzero(absent == len(X))]
     notes = (*columns.notes, f"{note} rows", *(f"{name} has no value in any row" for name in empty))
     made = replace(columns, names=names, gaps=gaps, notes=notes)
@@ -159,6 +162,15 @@ def whole_rows(X: Array, columns: Columns, rule: str, indicators: bool, room: Ro
         for part in parts():
             spool.add(part)
         return Whole(spool.mapped(), made, None)
+
+
+def without_target(count: int, n: int) -> str:
+    """What is told of rows that have no target."""
+    return f"{count:,} of {n:,} rows {'have' if count > 1 else 'has'} no target and {_were(count)} left out"
+
+
+def _were(count: int) -> str:
+    return "were" if count > 1 else "was"
 
 
 def with_indicators(table: Array, columns: Columns) -> Array:

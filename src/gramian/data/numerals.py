@@ -12,6 +12,7 @@ _NUMBER = re.compile(
     r"(?P<body>\d[\d.,' ]*?|[.,]\d+)(?:[eE][+-]?\d+)?\)?\s*(?P<after>[^\d.,+()'\s\-][^\s]*)?\)?"
 )
 LONGEST = 60  # characters of a number with its sign; the pattern above takes the square of their count
+BRACKETS = "()"  # in the place of a sign: numbers in brackets are below zero, as bookkeepers write them
 NONE = ""  # the shape of what is no number
 # ISO 4217, and what people write: three letters alone may be the beginning of an id, PAT-0003
 _CODES = re.compile(
@@ -28,6 +29,7 @@ def unified(text: str) -> str:
     return f"-{text[:-1].rstrip()}" if _MINUS_LAST.fullmatch(text) else text
 
 
+_POWER = re.compile(r"\d\s*((?![eE]\d)[^\W\d_][^\d\s]*[23])$")  # a unit with a digit of its own: m2, kg/m3
 _MINUS_LAST = re.compile(r"[\d.,' ]*\d ?-")  # as some bookkeeping has it: 1.234,56-
 _LIKE = str.maketrans({"−": "-", "–": "-", "\xa0": " ", "\u202f": " ", "\u2009": " ", "’": "'"})
 
@@ -42,24 +44,41 @@ def written(shapes: Counter[str], comma: bool) -> tuple[str, str, tuple[str, ...
     signs: Counter[str] = Counter()
     bodies = []
     for shape, count in shapes.items():
-        found = _NUMBER.fullmatch(shape)
+        found = _parts(shape)
         if found is None:
             return None
-        before, after = found["before"].strip() or found["currency"], found["after"] or ""
-        if (before and not _is_currency(before)) or (found["before"].strip() and found["currency"]):
-            return None
-        if after and not (after[0].isalpha() or after[0] in "%‰°" or _is_currency(after)):
-            return None
-        for sign in {before, after} - {""}:
+        body, own = found
+        for sign in own:
             signs[sign] += count
-        bodies.append(found["body"].strip())
+        bodies.append(body)
     if len(signs) > 1:  # two currencies are no one number, nor are two units
         return None
     half = shapes.total() / 2
     if any(count < half and not (sign in "%‰" or _is_currency(sign)) for sign, count in signs.items()):
         return None  # a unit at a few numbers is more likely a typing error
     marks = _separators(bodies, comma)
-    return None if marks is None else (*marks, tuple(signs))
+    below = (BRACKETS,) * any("(" in shape for shape in shapes)
+    return None if marks is None else (*marks, (*signs, *below))
+
+
+def _parts(shape: str) -> tuple[str, set[str]] | None:
+    """The digits of a number, and the signs beside them; None where it is none."""
+    found = _NUMBER.fullmatch(shape)
+    if found is None:
+        return None
+    before, after = found["before"].strip() or found["currency"], found["after"] or ""
+    if (before and not _is_currency(before)) or (found["before"].strip() and found["currency"]):
+        return None
+    if after and not (after[0].isalpha() or after[0] in "%‰°" or _is_currency(after)):
+        return None
+    if "9" in after:  # 48°12'N is no number in °12'N
+        return None
+    return found["body"].strip(), {before, after} - {""}
+
+
+def signs_in(shapes: Counter[str]) -> list[str]:
+    """The signs and units of the numbers among these shapes."""
+    return sorted({sign for parts in map(_parts, shapes) if parts is not None for sign in parts[1]})
 
 
 def _separators(bodies: Sequence[str], comma: bool) -> tuple[str, str] | None:
@@ -122,5 +141,8 @@ def shape_of(text: str) -> str:
     with a sign has the shape `NONE`."""
     if len(text) > LONGEST or not any(map(str.isdigit, text)):
         return NONE
-    shape = re.sub(r"\d", "9", unified(text))
+    body = unified(text)
+    power = _POWER.search(body)
+    number, unit = (body, "") if power is None else (body[: power.start(1)], power[1])
+    shape = re.sub(r"\d", "9", number) + unit
     return re.sub(r"9([.,])", r"0\1", shape, count=1) if re.match(r"\D*0[.,]", text) else shape

@@ -24,7 +24,7 @@ import numpy as np
 from gramian.arrays import Array
 from gramian.data.cells import Cells
 from gramian.data.dates import ORDERS, read_date, read_span
-from gramian.data.numerals import unified
+from gramian.data.numerals import BRACKETS, unified
 from gramian.data.tables.table import is_number, is_unknown, why_no_number
 from gramian.errors import InputError
 
@@ -100,19 +100,25 @@ class Numbers(Reading):
 
     decimal: str = "."
     thousands: str = ""
-    signs: tuple[str, ...] = ()  # left out: %, $, kg
+    signs: tuple[str, ...] = ()  # left out: %, $, kg; or `BRACKETS`
 
     @property
     def told(self) -> str:
         parts = []
-        if self.signs:
-            parts.append(f"without {' and '.join(self.signs)}")
+        if self._left_out:
+            parts.append(f"without {' and '.join(self._left_out)}")
         if self.decimal == ",":
             parts.append("with decimal commas")
         if self.thousands:
             named = {" ": "spaces", "'": "apostrophes"}.get(self.thousands, f"{self.thousands!r}")
             parts.append(f"with {named} between thousands")
+        if BRACKETS in self.signs:
+            parts.append("those in brackets below zero")
         return f"numbers {', '.join(parts)}" if parts else "numbers"
+
+    @property
+    def _left_out(self) -> list[str]:
+        return [sign for sign in self.signs if sign != BRACKETS]
 
     def _of_text(self, cells: Cells) -> Array:
         if not self.signs and self.decimal == "." and not self.thousands:
@@ -126,7 +132,7 @@ class Numbers(Reading):
 
     def _one(self, row: int, text: str) -> float:
         body = unified(text)
-        for sign in self.signs:
+        for sign in self._left_out:
             body = body.replace(sign, "")
         body, negative = body.strip(), False
         if body.startswith("(") and body.endswith(")"):  # as bookkeepers write what is below zero
@@ -145,7 +151,7 @@ class Numbers(Reading):
             if pair is not None:
                 return float(pair.index(word))
             why = why_no_number(text)
-            signs = f" in {' and '.join(self.signs)}, as the others are" if self.signs else ""
+            signs = f" in {' and '.join(self._left_out)}, as the others are" if self._left_out else ""
             raise MisreadError(row, why + signs * why.endswith("is not a number"))
         return -float(body) if negative else float(body)
 

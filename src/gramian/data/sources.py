@@ -156,7 +156,7 @@ def _without_gaps(source: Source, missing: str, indicators: bool, room: Room) ->
             raise InputError("Input y contains NaN in all rows: there is nothing to learn from.")
         if absent.any():
             kept = np.flatnonzero(~absent)
-            note = f"{int(absent.sum()):,} of {len(Y):,} rows have no target and were left out"
+            note = gaps.without_target(int(absent.sum()), len(Y))
             X, Y, columns = _some(X, kept, room), Y[kept], replace(columns, notes=(*columns.notes, note))
     if any(gaps.has_gaps(block) for block in _blocks(X)):
         X, columns, left = gaps.whole_rows(X, columns, missing, indicators, room)

@@ -144,7 +144,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             kept = None
             if absent is not None:
                 kept = np.flatnonzero(~absent)
-                note = f"{n - len(kept):,} of {n:,} rows have no target and were left out"
+                note = gaps.without_target(n - len(kept), n)
                 table, columns = table[kept], replace(columns, notes=(*columns.notes, note))
             if gaps.has_gaps(table):
                 table, columns, left = gaps.whole_rows(table, columns, self.missing, indicators)

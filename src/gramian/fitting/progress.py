@@ -17,7 +17,7 @@ from typing import Any
 from gramian import clock
 
 _QUIET_SECONDS = 0.5  # a fit that ends sooner shows nothing
-KEEPS, KEEPS_PART = "Ctrl-C keeps the best so far", "Ctrl-C keeps the rows that parameters were fitted on"
+KEEPS, KEEPS_PART = "Ctrl-C keeps the best", "Ctrl-C keeps the rows that parameters were fitted on"
 
 
 class Report:

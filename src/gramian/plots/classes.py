@@ -29,8 +29,11 @@ from gramian.plots.common import (
     check_points,
     chosen_columns,
     given_axes,
+    legend_above,
+    legend_within,
     look,
     name_axis,
+    name_categories,
     new_axes,
     points_between,
     typical,
@@ -190,8 +193,8 @@ class _Picture:
                 colour = INK if self.binary else self.looks[k][0]
                 self._curve(axis, x, f, j, colour)
                 self._band(axis, x, low[:, k], high[:, k], j, colour, "95 % band" if k == 0 else "")
-        each = f"latent function of each {'pair' if self.fitted.pairwise else 'class'}"
-        axis.set_ylabel(f"latent function f (above 0: {self.labels[1]})" if self.binary else each)
+        each = f"latent function\nof each {'pair' if self.fitted.pairwise else 'class'}"
+        axis.set_ylabel(f"latent function f\n(above 0: {self.labels[1]})" if self.binary else each)
 
     def _probability(self, axis: Axes, j: int) -> None:
         x, points = self._along(j)
@@ -209,7 +212,7 @@ class _Picture:
                 self._curve(axis, x, p, j, colour)
         self._ticks(axis, j)
         axis.set_yticks(np.linspace(0, 1, 5))
-        axis.set_ylabel(f"probability of {self.labels[1]}" if self.binary else "probability of each class")
+        axis.set_ylabel(f"probability of {self.labels[1]}" if self.binary else "probability\nof each class")
 
     def _ticks(self, axis: Axes, j: int) -> None:
         """The training rows: at 0 and 1 for two classes, in a line a class above 1 for more."""
@@ -228,7 +231,7 @@ class _Picture:
         style: dict[str, Any] = {"color": colour, "zorder": 4, "label": label}
         if j in self.categories:
             axis.plot(x, y, "_", markersize=14, markeredgewidth=width + 0.6, **style)
-            axis.set_xticks(x, self.categories[j])
+            name_categories(axis, self.categories[j])
             axis.set_xlim(-0.6, len(x) - 0.4)
         else:
             axis.plot(x, y, linewidth=width, **style)
@@ -286,7 +289,7 @@ class _Picture:
             least, what = 0.0, self.labels[1]
             ends: list[Any] = [_blend(COLOURS[0]), "#ffffff", _blend(COLOURS[1])]
         else:
-            least, what = 1 / len(self.labels), "the most probable class"
+            least, what = 1 / len(self.labels), "the most\nprobable class"
             ends = ["#ffffff", _blend(INK)]
         shades = ScalarMappable(Normalize(least, 1.0), LinearSegmentedColormap.from_list("shades", ends))
         figure.colorbar(shades, ax=axis, pad=0.02, fraction=0.05).set_label(f"probability of {what}")
@@ -352,11 +355,11 @@ class _Picture:
         classes = [Line2D([], [], color=colour, marker=marker, **style) for colour, marker in looks]
         shown = [*classes, *handles.values()], [*self.labels[: len(looks)], *handles]
         title = (*self.fitted.columns.targets, "class")[0]
-        settings: dict[str, Any] = {"title": title, "alignment": "left", "frameon": False}
+        settings: dict[str, Any] = {"title": title, "alignment": "left"}
         if own:
-            figure.legend(*shown, loc="outside right upper", **settings)
+            legend_above(figure, axes[0], shown, **settings)
         else:
-            axes[0].legend(*shown, **settings)
+            legend_within(axes[0], shown, limits=not is_map, **settings)
         return figure
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
     from gramian.data.columns import Columns
     from gramian.kernels import Kernel
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 ACROSS = 3  # panels side by side
 FEWEST_POINTS, MOST_POINTS = 400, 4000  # along a line, where their number is not given
 A_LENGTH = 4  # points within a length of change: 25 in a period
+NARROW = 4.0  # inches of a figure that a legend above it fits into
+HIGHEST = 0.35  # of the axes that a legend within them takes
+LETTER, SPARE = 6.0, 0.7  # points of a letter's width; the share of its room that a word may take
+Named = tuple[list[Any], list[str]]  # handles and labels of a legend
 # Okabe and Ito's palette: told apart with any kind of colour vision
 INK, BLUE, ORANGE, GREEN = "#222222", "#0072B2", "#D55E00", "#009E73"
 
@@ -138,16 +143,68 @@ def chosen_columns(names: tuple[str, ...], columns: Any, most: int | None = None
     return numbers
 
 
-def legend_above(figure: Figure, axis: Axes) -> None:
-    """A legend above the panels, so never on the data, in as many columns as the figure has room for."""
-    named = axis.get_legend_handles_labels()
-    for across in (len(named[1]), 2, 1):
-        legend = figure.legend(*named, loc="outside upper left", ncols=across, frameon=False)
+def legend_above(figure: Figure, axis: Axes, named: Named | None = None, **settings: Any) -> None:
+    """A legend above the panels, so never on the data, in so many columns that a figure as narrow as NARROW
+    has room for it: people make figures smaller that are drawn already."""
+    room = min(figure.bbox.width, NARROW * figure.dpi)
+    for legend in _legends(figure, named or axis.get_legend_handles_labels(), "outside upper left", settings):
+        if legend.get_window_extent().width <= room:
+            return
+
+
+def legend_within(axis: Axes, named: Named | None = None, limits: bool = False, **settings: Any) -> None:
+    """A legend at the top of axes that a person gave, which may have a title, or others above them: within,
+    with room made for it above all that is drawn, in columns and letters that fit. `limits`: whether the
+    limits of the axes are ours to raise, where they were set."""
+    for legend in _legends(axis, named or axis.get_legend_handles_labels(), "upper left", settings):
+        extent = legend.get_window_extent()
+        share = (extent.height + 2.0) / axis.bbox.height
+        if extent.width <= 0.98 * axis.bbox.width and share <= HIGHEST:
+            break
+    low, high = axis.get_ylim()
+    if limits:
+        axis.set_ylim(low, low + (high - low) / (1 - min(share, HIGHEST)))
+        return
+    if not axis.get_autoscaley_on():  # somebody has chosen what is seen
+        legend.set_loc("best")
+        legend.set_frame_on(True)
+        return
+    axis.autoscale_view()
+    low, _ = axis.get_ylim()
+    scale = axis.yaxis.get_transform()
+    start, top = scale.transform([low, float(axis.dataLim.y1)])
+    raised = float(scale.inverted().transform([start + (top - start) / (1 - min(share, HIGHEST))])[0])
+    axis.update_datalim([(axis.dataLim.x0, raised)], updatex=False)
+    axis.autoscale_view(scalex=False)
+
+
+def _legends(place: Any, named: Named, where: str, settings: Mapping[str, Any]) -> Iterator[Legend]:
+    """Legends, each smaller than the one before it, which goes; the last one stays in any case."""
+    sizes = ("medium", "small", "x-small")
+    columns = sorted({len(named[1]), 3, 2, 1} & set(range(len(named[1]) + 1)), reverse=True)
+    tried = [(size, across) for size in sizes for across in columns]
+    for k, (size, across) in enumerate(tried):
+        style = {"loc": where, "fontsize": size, "title_fontsize": size, "frameon": False, **settings}
+        legend = place.legend(*named, ncols=across, columnspacing=1.2, **style)
         handles: list[Any] = legend.legend_handles
         for handle in handles:
             if hasattr(handle, "set_sizes"):  # dots, however small and faint they are in the picture
                 handle.set_sizes([16.0])
                 handle.set_alpha(0.9)
-        if across == 1 or legend.get_window_extent().width <= figure.bbox.width:
-            return
-        legend.remove()
+        yield legend
+        if k < len(tried) - 1:
+            legend.remove()
+
+
+def name_categories(axis: Axes, words: Sequence[str]) -> None:
+    """Words below the places 0, 1, ... of the horizontal axis, aslant where they are too long to stand side
+    by side, and upright where they are too many for that."""
+    points = 72.0 * axis.bbox.width / cast("Figure", axis.figure).dpi / len(words)  # for each of them
+    longest = LETTER * max(map(len, words))
+    axis.set_xticks(np.arange(len(words)), words)
+    if longest > SPARE * points:
+        upright = points < 2 * LETTER
+        axis.tick_params(axis="x", rotation=90 if upright else 30)
+        for label in axis.get_xticklabels():
+            label.set_horizontalalignment("center" if upright else "right")
+            label.set_rotation_mode("default" if upright else "anchor")

@@ -10,7 +10,7 @@ from matplotlib import dates as untyped
 from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.estimators.forecaster import FittedSeries, GPForecaster
-from gramian.plots.common import BLUE, INK, ORANGE, given_axes, legend_above, new_axes
+from gramian.plots.common import BLUE, INK, ORANGE, given_axes, legend_above, legend_within, new_axes
 
 dates: Any = untyped
 WIDTH, HEIGHT, A_PART = 9.0, 3.6, 1.9  # inches: of a series, and of one component
@@ -39,7 +39,10 @@ def plot_forecast(
             else {key: values[_rows(table, fitted.layout.name, own)] for key, values in table.items()}
         )
         _series(gp, own, ahead, axis, level)
-    legend_above(axes[0].figure, axes[0])
+    if ax is None:
+        legend_above(axes[0].figure, axes[0])
+    else:
+        legend_within(axes[0])
     return axes[0].figure
 
 

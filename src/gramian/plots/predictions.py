@@ -31,7 +31,9 @@ from gramian.plots.common import (
     chosen_columns,
     given_axes,
     legend_above,
+    legend_within,
     name_axis,
+    name_categories,
     new_axes,
     points_between,
 )
@@ -112,7 +114,7 @@ def plot_predictions(
     if ax is None:
         legend_above(figure, axes[0])
     else:
-        axes[0].legend(frameon=False)
+        legend_within(axes[0])
     return figure
 
 
@@ -121,7 +123,9 @@ def _axes(ax: Axes | Sequence[Axes] | None, d: int) -> list[Axes]:
     if ax is None:
         across = min(d, ACROSS)
         down = -(-d // across)
-        return new_axes(down, across, (max(7.0, 4.2 * across), 4.2 if d == 1 else 3.4 * down), d, sharey=True)
+        return new_axes(
+            down, across, (max(7.0, 4.2 * across), 4.2 if d == 1 else 3.4 * down + 0.4), d, sharey=True
+        )
     message = f"The model has {d} columns, one panel each, but ax has {{}} axes. Give {d}, or none."
     return given_axes(ax, (d,), message)
 
@@ -185,7 +189,7 @@ class _Drawn(ABC):
         if j in categories:
             axis.vlines(x, lower, upper, color=BLUE, alpha=0.35, linewidth=8, zorder=2, label=band)
             axis.plot(x, middle, "_", color=BLUE, markersize=14, markeredgewidth=2, zorder=4, label=line)
-            axis.set_xticks(x, categories[j])
+            name_categories(axis, categories[j])
             axis.set_xlim(-0.6, len(x) - 0.4)
         else:
             # over many dots a band is seen by its edges; of many waves fine lines can be told apart
@@ -329,8 +333,8 @@ class _Prior(_Drawn):
         mean, var = (values[:, 0] for values in self.process.moments(points))
         half = Z95 * np.sqrt(var + self.noise)
         low, middle, high = (self.shown(mean + side * half) for side in (-1, 0, 1))
-        band = OBSERVATION if self.target == "y" else FUNCTION
-        return low, middle, high, f"{band}, before any data", "median" if self.transform else "mean"
+        band = f"95 % band of {self.target}"
+        return low, middle, high, f"{band} before any data", "median" if self.transform else "mean"
 
     def draws(self, points: Array) -> Array:
         return self.shown(self.process.sample(np.random.default_rng(0), points, DRAWS)[:, 0, :])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from gramian.estimators.base import Estimator
-from gramian.plots.common import BLUE, given_axes, new_axes
+from gramian.plots.common import BLUE, given_axes, legend_above, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,5 +28,8 @@ def plot_relevance(gp: Estimator, ax: Any = None) -> Figure:
     axis.invert_yaxis()
     axis.set_xlim(0, 100)
     axis.set_xlabel("share of the variance of the mean of f (%)")
-    axis.legend(loc="lower right")
+    if ax is None:
+        legend_above(cast("Figure", axis.figure), axis)
+    else:
+        axis.legend(loc="lower right")
     return cast("Figure", axis.figure)

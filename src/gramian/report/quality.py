@@ -26,6 +26,7 @@ from gramian.report.evaluation import Evaluation, of_classes, of_numbers
 
 NEIGHBOURS = 5
 MOST, COSTLY = 2000, 200
+LITTLE = 0.05  # of the variance of y that is explained: nothing
 ROWS_A_PARAMETER = 10  # with fewer the search can follow the noise of rows
 LARGEST = 5e8  # bytes of the rows of X that are read for their neighbours
 _FLAT = 10  # columns up to which a tree finds neighbours sooner than looking at all rows
@@ -74,7 +75,7 @@ def _numbers(fitted: Any) -> Quality:
     for k, column in enumerate(scores.columns):
         which = f"{scores.outputs[k]}: " if len(scores.columns) > 1 else ""
         error = f"an error of {number(column['rmse'], 3)} (R2 {column['r2']:.2f})"
-        text = f"{which}Predicts left-out rows with {error}"
+        text = f"{which}Predicts left-out rows with {error}{_beside_mean(column['r2'])}"
         held = f"95 % intervals hold {_percent(column['coverage95'])}"
         sentences.append(f"{text}{_beside_neighbours(Y[:, k], at, near, column['rmse'])}; {held}.")
     return Quality(scores, (*sentences, *_seen(fitted)))
@@ -87,6 +88,13 @@ def _seen(fitted: Any) -> tuple[str, ...]:
         return ()
     why = f"{count} parameters were searched on these {n:,} rows, which is few for so many"
     return (f"New rows may do worse: {why}. evaluate(X, y) scores rows that were held back.",)
+
+
+def _beside_mean(r2: float) -> str:
+    """A word where the average of y, for all rows, would do as well."""
+    if r2 > LITTLE:
+        return ""
+    return f", {'no better' if r2 >= 0 else 'worse'} than the average of y for all rows"
 
 
 def _beside_neighbours(y: Array, at: NDArray[np.intp], near: NDArray[np.intp] | None, rmse: float) -> str:

@@ -16,6 +16,8 @@ from gramian.data.inputs import Columns, some_of
 
 FEW = 10  # rows of which nothing is said but what is so by their number alone
 MANY = 1_000_000  # numbers in X beyond which rows are not compared with each other
+PLACEHOLDERS = frozenset({99.0, 999.0, 9999.0, 99999.0, 999999.0, 999.9, 9999.9})  # of either sign
+FAR = 3.0  # times the range of all others, for one of these to be none of them
 SMALL = 5.0, 1000.0  # counts begin this low, and have such a mean at most: dollars and metres do not
 OWN_CATEGORY = 0.9  # of the rows with a category that no other has: names, not categories
 SKEWED = 1.0  # skewness from which on a positive target asks for its logarithm; 1.75 if log y ~ N(., 0.5^2)
@@ -36,12 +38,36 @@ def row_notes(X: Array, Y: Array, columns: Columns, gaussian: bool, warped: bool
         return
     if n <= FEW:
         return
+    yield from _placeholders(X, Y, columns, width)
     if d > 1 or columns.categories:
         yield from _names_of_rows(X, columns, width)
     if X.size <= MANY:
         yield from _repeats(X, Y, gaussian)
     if gaussian and Y.shape[1] == 1 and not warped:
         yield from _target(Y[:, 0])
+
+
+def _placeholders(X: Array, Y: Array, columns: Columns, width: Array) -> Iterator[str]:
+    """Numbers such as -999, far from all others, that instruments write where nothing was measured."""
+    measured = [j for j in range(X.shape[1]) if j not in columns.categories and width[j] >= min(PLACEHOLDERS)]
+    named = [(f"Column {columns.names[j]!r}", X[:, j]) for j in measured]
+    targets = columns.targets if len(columns.targets) == Y.shape[1] else ("y",) * Y.shape[1]
+    for what, x in (*named, *zip(targets, Y.T, strict=True)):
+        low, high = float(np.fmin.reduce(x)), float(np.fmax.reduce(x))
+        for value, inner in ((low, np.fmin), (high, np.fmax)):
+            if abs(value) not in PLACEHOLDERS:
+                continue
+            others = x[(x != value) & np.isfinite(x)]
+            if len(others) < FEW // 2:
+                continue
+            least, most = float(others.min()), float(others.max())
+            if abs(value - float(inner.reduce(others))) > FAR * max(most - least, 1e-300):
+                count = int(np.sum(x == value))
+                yield (
+                    f"{what} is {value:g} in {count:,} row{'s' * (count > 1)}, far from all others"
+                    f" ({least:.4g} to {most:.4g}). If that stands for a missing value, leave these cells"
+                    " empty."
+                )
 
 
 def _names_of_rows(X: Array, columns: Columns, width: Array) -> Iterator[str]:

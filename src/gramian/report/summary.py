@@ -176,7 +176,7 @@ def _averaged(draws: Any) -> list[Fact]:
     if draws is None:
         return []
     what = f"averaged over {len(draws)} draws of the parameters from their posterior"
-    return [Fact("predicts", f'{what}, of which these are the best (hyper="map": by these alone)')]
+    return [Fact("predicts", f'{what}; shown are the best (hyper="map" predicts by these alone)')]
 
 
 def _calibration(known: Any) -> list[Fact]:

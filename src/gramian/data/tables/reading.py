@@ -207,10 +207,10 @@ def _rows(
         skipped = [f"{between} empty line{'s' * (between > 1)} passed over"] if between else []
         if comments:
             skipped.append(f"{comments} line{'s' * (comments > 1)} with # in front passed over")
-        if foot:
-            words = [next(cell.strip() for cell in row if cell.strip()) for _, row in foot]
-            what = f"line{'s' * (len(foot) > 1)} below the rows left out"
-            skipped.append(f"{len(foot)} {what} ({', '.join(map(reprlib.repr, words))})")
+        words = [next(cell.strip() for cell in row if cell.strip()) for _, row in foot if not is_blank(row)]
+        if words:
+            what = f"line{'s' * (len(words) > 1)} below the rows left out"
+            skipped.append(f"{len(words)} {what} ({', '.join(map(reprlib.repr, words))})")
         at = np.array(lines, dtype=np.int64)
         return Table(path, names, columns, at, first, False, False, (*header.notes, *skipped))
 
@@ -222,14 +222,19 @@ def _rows(
                 yield line, row  # most rows, at no cost
             elif len(row) != width and row and row[0].startswith("#"):
                 comments += 1
-            elif row and is_foot(row, width):
-                foot.append((line, row))
+            elif row and (is_foot(row, width) or (len(row) == width and is_blank(row))):
+                foot.append((line, row))  # empty cells may part the rows from a sentence
             elif foot and not is_blank(row):
-                yield from foot
+                held = foot.copy()
                 foot.clear()
+                yield from held
                 yield line, row
             else:
                 yield line, row
+        if all(is_blank(row) for _, row in foot):
+            held = foot.copy()
+            foot.clear()
+            yield from held
 
     for line, row in rejoined():
         if len(row) == width and row:

@@ -1,7 +1,8 @@
 """The bytes of a text file on their way to the parser: unpacked, decoded, and refused where they are no text.
 
-Text is UTF-8, or UTF-16 with a byte order mark. Bytes that are no UTF-8 are Windows-1252, which Western
-spreadsheets write and which has all of Latin-1; the table then has a note of it.
+Text is UTF-8, or UTF-16, which a byte order mark tells, or every other byte that is 0. Bytes that are no
+UTF-8 are Windows-1252, which Western spreadsheets write and which has all of Latin-1; the table then has a
+note of it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,17 @@ CHUNK = 2**20  # bytes read at once
 HEAD = 2**18  # bytes of the beginning, which tell the separator and the names
 HEAD_LINES = 4  # that it has at least, where lines are long: names, perhaps units, and rows to tell them by
 
+WEB = "This is a web page, perhaps one that asks to log in: download the table itself."
 FOREIGN = {  # how files of other formats begin, when their name says CSV
     b"\x1f\x8b": "This is gzip data: rename the file so that it ends in .gz.",
     b"PK\x03\x04": "This is a spreadsheet or zip file: rename it so that it ends in .xlsx or .ods.",
     b"PAR1": "This is a Parquet file: rename it so that it ends in .parquet.",
     b"\xd0\xcf\x11\xe0": "This is an old Excel file: rename it so that it ends in .xls.",
+    b"%PDF": "This is a PDF: export the table itself as CSV.",
+    b"<!doctype": WEB,
+    b"<html": WEB,
 }
+MARKLESS = 4096  # bytes that tell whether a text without a mark is UTF-16
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -46,10 +52,8 @@ class CheckedBytes(io.RawIOBase):
         while not self.is_all and raw.count(b"\n") < HEAD_LINES and len(raw) <= room.line:
             more = self._read(CHUNK)
             raw, self.is_all = raw + more, not more
-        wide = raw.startswith(UTF16)
-        self._decoder = codecs.getincrementaldecoder("utf-16" if wide else "utf-8")(
-            "strict" if wide else "surrogateescape"
-        )
+        wide = wide_text(raw)
+        self._decoder = codecs.getincrementaldecoder(wide or "utf-8")("strict" if wide else "surrogateescape")
         self.notes: list[str] = ["text in UTF-16"] if wide else []
         # bytes and lines so far; whether the last one was a \r
         self._before, self._line, self._column, self._returned = 0, 1, 0, False
@@ -131,6 +135,18 @@ class CheckedBytes(io.RawIOBase):
         return f"line {line}, position {column + 1} (byte {self._before + position} of the file, from 0)"
 
 
+def wide_text(head: bytes) -> str | None:
+    """The name of the encoding of a text whose signs have two bytes each; None where they have not. Without
+    a mark, most signs have one byte that is 0, on the same side, and no other."""
+    if head.startswith(UTF16):
+        return "utf-16"
+    even, odd = head[0:MARKLESS:2], head[1:MARKLESS:2]
+    for high, low, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
+        if 2 * high.count(0) > len(high) and not low.count(0):
+            return name
+    return None
+
+
 def _western(escaped: str) -> str:
     byte = bytes([ord(escaped) - 0xDC00])
     try:
@@ -143,8 +159,10 @@ def _check_head(path: str, head: bytes, is_all: bool) -> None:
     if is_all and not head.strip(b"\xef\xbb\xbf\xff\xfe \t\r\n\0"):
         raise TableError(f"{path} is empty. A table begins with a line of column names.")
     for signature, cure in FOREIGN.items():
-        if head.startswith(signature):
-            raise TableError(f"{path} is not CSV text: it begins with the bytes {signature.hex(' ')}. {cure}")
+        if head.startswith(signature) or head[:20].lstrip().lower().startswith(signature):
+            plain = signature.isascii() and signature.decode().isprintable()
+            begins = repr(signature.decode()) if plain else f"the bytes {signature.hex(' ')}"
+            raise TableError(f"{path} is not CSV text: it begins with {begins}. {cure}")
 
 
 def kind_of_bytes(head: bytes) -> str:
