@@ -114,7 +114,7 @@ def test_the_table_on_a_terminal_has_all_parameters(model, monkeypatch, capsys):
     assert "─" in shown  # drawn by rich
     for row in gp.parameters_:
         assert any(row.name in line and f"{row.value:.5g}" in line for line in shown.splitlines())
-    for line in gp.summary().splitlines()[:6]:
+    for line in said_in(gp.summary(), TOLD).splitlines()[:6]:
         assert line.strip() in shown
 
 
@@ -256,7 +256,9 @@ def test_score_prints_the_evaluation(run, tmp_path, data, model):
     gp = load(model)
     assert gp.fitted_.columns.targets == ("y",)
     features, y = frame()[["a", "site", "b"]], columns()["y"]
-    assert run("score", model, data).stdout == f"{gp.evaluate(features, y)}\n"
+    scored = run("score", model, data).stdout
+    assert scored.startswith(f"{gp.evaluate(features, y)}\n")
+    assert "R2 is the share of its variance that is foretold" in scored
     assert "Predictions of y at 24 rows" in run("score", model, data, "--target", "b").stdout
     gm.GPRegressor(optimize=False).fit(features, y).save(tmp_path / "nameless.gm")
     assert "Add --target NAME" in run("score", "nameless.gm", data, code=2).stderr
