@@ -27,6 +27,8 @@ MOST_PARTS = 5
 TURNS, STILL, MOST_RESIDUALS = 500, 1e-6, 5000  # of EM: nats a row that are no gain; rows that are looked at
 NARROWEST = 0.02  # how narrow a part may be, of what holds 95 % of the residuals
 FARTHEST = 100.0  # logarithms of scale and width: beyond, their squares are no numbers
+FAR_OUT = 5.0  # standard deviations: one of two million rows
+LEAST_PROBABLE = 1e-12  # of a residual: seven standard deviations
 WIDER = 1.01  # what new rows need beyond the fitted ones, to be worth a calibration of its own
 
 
@@ -156,6 +158,13 @@ class Unwarped(Predictive):
         """y of t, (n, m) or (n, q, m)."""
         several = T if self.inner.mean.ndim > 1 else T[:, None]
         return np.swapaxes(self.warp.inverse(np.swapaxes(several, -1, -2)), -1, -2).reshape(T.shape)
+
+
+def as_residuals(below: Array, best: Array) -> Array:
+    """Residuals of Gaussians that are as probable as y is under other distributions, from P(Y <= y); how far
+    out an outlier is, `best` says, the residual of a Gaussian next to that distribution."""
+    alike = ndtri(np.clip(below, LEAST_PROBABLE, 1 - LEAST_PROBABLE))
+    return np.where((np.abs(alike) > FAR_OUT) & (np.abs(best) > np.abs(alike)), best, alike)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ def short(monkeypatch):
     """Searches of a few steps, whose models are taken whatever their bound."""
     monkeypatch.setattr(scheme, "FEWEST_STEPS", 3)
     monkeypatch.setattr(scheme, "MOST_STEPS", 3)
-    monkeypatch.setattr(layers, "_better", lambda one, deep, by=0.0: True)
+    monkeypatch.setattr(layers, "_better", lambda fewer, deep, by=0.0: True)
 
 
 def test_a_deep_model_goes_through_all_commands(run, data):

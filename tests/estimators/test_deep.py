@@ -51,7 +51,7 @@ def table(step_data):
 @pytest.fixture
 def deep_wins(monkeypatch):
     """Depth is taken whatever its bound, so that short fits leave deep models."""
-    monkeypatch.setattr(search, "_better", lambda one, deep, by=0.0: True)
+    monkeypatch.setattr(search, "_better", lambda fewer, deep, by=0.0: True)
 
 
 # What is learned. -------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def skewed():
 @pytest.fixture(scope="module")
 def chosen(skewed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "_better", lambda one, deep, by=0.0: True)
+        patch.setattr(search, "_better", lambda fewer, deep, by=0.0: True)
         return gm.DeepGPRegressor(2, **SHORT).fit(*skewed)
 
 

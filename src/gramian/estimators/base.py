@@ -261,7 +261,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
                 filter(None, (journal.resumed(), *map(str, searched.stages), searched.level, *averaged))
             ),
         )
-        return Fitted(
+        fitted = Fitted(
             self._kernel_of(built, model),
             model,
             searched.inference,
@@ -278,6 +278,9 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             classes,
             draws=None if found is None else found.thetas,
         )
+        if searched.left_out is None or choice is None or self.kernel is not None:
+            return fitted
+        return fitted.calibrated_by(*searched.left_out)
 
     def _kernel_of(self, built: Built, model: Model) -> Kernel:
         """The fitted kernel as people have written it."""

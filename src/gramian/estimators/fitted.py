@@ -18,11 +18,10 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate, certify
-from gramian.corrections import Calibration, Unwarped
+from gramian.corrections import Calibration, Unwarped, as_residuals
 from gramian.data import gaps
 from gramian.data.inputs import Columns, read_beside, spread
 from gramian.engines.base import Workspace
@@ -52,8 +51,6 @@ GRADIENT_STEP = 1e-5  # of a column's spread: where lengthscales are a hundredth
 FEWEST_RESIDUALS = 50  # of left-out rows, for a calibration
 GAPS, GAP_ROWS = (10, 100), 1500  # rows of a gap, and of those in gaps of each size, for the same
 FOLDED = 1000  # rows, up to which a calibration's rows are left out of the search as well
-FAR_OUT = 5.0  # standard deviations: one of two million rows
-LEAST_PROBABLE = 1e-12  # of a residual: seven standard deviations
 
 
 class LabelledRows(NamedTuple):
@@ -570,7 +567,9 @@ class Fitted(Learned):
             counted &= ~np.isin(again.group, again.group[again.copy])
         found = None
         if np.sum(counted) >= FEWEST_RESIDUALS:
-            found = self._calibration(folds, np.flatnonzero(counted))
+            rows = np.flatnonzero(counted)
+            seen_by = (self.rows.X[rows], folds.mean[rows], folds.residual[rows])
+            found = self._calibration(*seen_by, self._in_gaps(rows))
         if self.draws is not None:
             return dataclasses.replace(self, calibration=found)
         space = ParameterSpace(self.model.parameters())
@@ -578,15 +577,22 @@ class Fitted(Learned):
         found = Calibration.fitted_to(found, rows, space.moved(space.theta))
         return dataclasses.replace(self, calibration=found)
 
-    def _calibration(self, left_out: Foretold, rows: NDArray[np.intp]) -> Calibration | None:
-        """After the residuals of these rows, and of rows in gaps: first where they are wide, then how wide,
-        and their tails. Where they are wide must be worth it in gaps, too."""
+    def calibrated_by(self, X: Array, left_out: Foretold) -> Fitted:
+        """The same with predictions that suit rows which the search had left out before it saw them, of one
+        output; as it is where they do, or where there are too few."""
+        if not self.closed_form or self.n_functions > 1 or len(X) < FEWEST_RESIDUALS:
+            return self
+        return dataclasses.replace(self, calibration=self._calibration(X, *left_out, []))
+
+    def _calibration(
+        self, X: Array, mean: Array, residuals: Array, in_gaps: list[tuple[Array, Array, Array]]
+    ) -> Calibration | None:
+        """After the residuals of rows, and of rows in gaps: first where they are wide, then how wide, and
+        their tails. Where they are wide must be worth it in gaps, too."""
         numeric = [j for j in range(len(self.columns.names)) if j not in self.columns.categories]
-        X, mean, residuals = self.rows.X[rows], left_out.mean[rows], left_out.residual[rows]
         widths = Widths.of(X, mean, residuals, numeric)
-        in_gaps = self._in_gaps(rows)
         if in_gaps:
-            some = np.random.default_rng(0).choice(len(rows), min(len(rows), GAP_ROWS), replace=False)
+            some = np.random.default_rng(0).choice(len(X), min(len(X), GAP_ROWS), replace=False)
             parts = zip((X[some], mean[some], residuals[some]), *in_gaps, strict=True)
             X, mean, residuals = (np.concatenate(part) for part in parts)
         found = Calibration.of(residuals)
@@ -648,8 +654,7 @@ class Fitted(Learned):
             return best
         # no Gaussian, but as likely as this residual of one; how far out an outlier is, the best model says
         below = self.left_out().cdf(self.rows.Y[:, 0] if self.single else self.rows.Y).ravel()
-        alike = ndtri(np.clip(below, LEAST_PROBABLE, 1 - LEAST_PROBABLE))
-        return np.where((np.abs(alike) > FAR_OUT) & (np.abs(best) > np.abs(alike)), best, alike)
+        return as_residuals(below, best)
 
     def _left_out_normal(self) -> Normals:
         cavities, rows = self._cavities(), self.rows

@@ -12,6 +12,10 @@
    where there are enough of them, which the last steps alone have seen. Where depth has not raised the
    bound, or has lowered the density by more than chance, the shallow model is the answer, fitted once more
    to all rows: never below it.
+4. A ladder: each further layer is put below those that there are, again next to zero and next to certain, and
+   begins from what the best model of fewer layers had found before it saw the rows that compare depths.
+
+What those rows were foretold before they were seen goes on with the answer: they can calibrate it.
 
 Source: Salimbeni and Deisenroth 2017; Salimbeni, Eleftheriadis and Hensman 2018 (natural gradients beside
 Adam); Kingma and Ba 2015.
@@ -33,12 +37,24 @@ from scipy.special import logsumexp
 from gramian import clock, journal
 from gramian.arrays import Array, Indices
 from gramian.clock import OutOfTime
-from gramian.deep.bound import JITTER, DeepStep, LastWeights, LayerWeights, batch_of, floor_of, programs, step
+from gramian.corrections import as_residuals
+from gramian.deep.bound import (
+    JITTER,
+    DeepStep,
+    LastWeights,
+    LayerWeights,
+    batch_of,
+    floor_of,
+    kernels_of,
+    programs,
+    step,
+)
 from gramian.deep.process import DeepProcess
 from gramian.deep.scheme import Deep, DeepVariational, last_of
 from gramian.engines.recipes import Sparse
 from gramian.errors import NumericalError
 from gramian.fitting.budget import Budget, at_random
+from gramian.fitting.folds import Foretold
 from gramian.fitting.objective import SEARCH_RANGE
 from gramian.fitting.progress import Report
 from gramian.fitting.stages import Hold, Searched, Stage
@@ -47,12 +63,13 @@ from gramian.fitting.stochastic import Adam, RowBatches, remaining, restore, set
 from gramian.inference.asked import ask
 from gramian.inference.base import Scheme, on_engine
 from gramian.inference.conjugate import closed
-from gramian.inference.model import Data, Evidence, Model
+from gramian.inference.model import Data, Deeper, Evidence, Model
 from gramian.inference.svgp.bound import VariationalWeights
 from gramian.inference.svgp.inducing import SVGP, SparseVariational
 from gramian.inference.variational import VI
 from gramian.params import ParameterSpace
 from gramian.params.tree import leaves
+from gramian.predictive import Normals, mixed
 
 DENSE_ROWS = 5000  # up to here one layer of any likelihood is searched by L-BFGS
 ENOUGH = 1e-4  # nats a row that are worth a few evaluations more, of many rows with layers to come
@@ -70,13 +87,29 @@ WORSE = 2.0  # standard errors by which left-out rows overrule the bound
 WORTH = 1.0  # nats that make one more layer worth it
 
 
+class Rung(NamedTuple):
+    """Where a search stands that has not seen the rows that compare depths: the next one begins there."""
+
+    model: Model
+    found: DeepVariational
+    q: tuple[VariationalWeights, ...]
+
+
+class Judged(NamedTuple):
+    """What rows were foretold that had not been seen."""
+
+    log_density: Array  # (n,), of y / s
+    foretold: Foretold | None  # of one output under Gaussian noise
+
+
 class DepthCandidate(NamedTuple):
     """A model of some depth, as far as it is known."""
 
     model: Model
     found: DeepVariational
     evidence: Evidence  # on all rows
-    judged: Array | None = None  # log densities of the rows that compare depths
+    rung: Rung
+    judged: Judged | None = None  # by the rows that compare depths
 
     @property
     def depth(self) -> int:
@@ -94,27 +127,25 @@ def fit(
     memory: Callable[[], float] = lambda: np.inf,
     holds: Sequence[Hold] = (),
 ) -> Searched:
-    """The model of the depth that was asked for, or of one layer where that is better; with `method.auto`
-    of any depth up to that."""
+    """The model of the depth that was asked for, or of fewer layers where that is better."""
     n = len(data.X)
     rows, held = _parted(data, rng) if len(method.layers) > 1 else (np.arange(n), None)
     # many rows stay where they are, and one layer then knows those that judge it: to its advantage
     part = data if held is None or n > MOST_COPIED else data.take(rows)
-    found, one, q = _shallow(model, data, part, held, method, restarts, rng, report, budget, memory)
+    found, one = _shallow(model, data, part, held, method, restarts, rng, report, budget, memory)
     stages, search, notes = list(found.stages), found.search, list(found.notes)
     best, told = one, []
-    depths = range(2, len(method.layers) + 1) if method.auto else [len(method.layers)]
+    depths = range(2, len(method.layers) + 1)
     for number, depth in enumerate(depths):
-        if depth == 1 or search.stopped == "interrupted":
+        if search.stopped == "interrupted":
             break
         left = np.inf if budget is None else budget.left(method) / (len(depths) - number)
         if journal.chosen("no time", bool, partial(bool, left < LEAST_SECONDS)):
-            cure = "Raise time_limit."
-            notes.append(f"There was no time for {depth} layers: this is the model of one layer. {cure}")
+            notes.append(f"There was no time for {depth} layers: {_this_is(best)}. Raise time_limit.")
             search = dataclasses.replace(search, stopped="time limit")
             break
         own, since = method.to(depth), clock.now()
-        run = Run.begun(own, own.deeper(model, found.model, data), data, rows, one, q, rng)
+        run = Run.begun(own, model, data, rows, one.rung, best.rung, rng)
         end = None if left == np.inf else since + left
         stopped, deep = _grown(run, held, holds, report, end)
         stages.append(Stage(own.label, n, n, "", run.done, stopped, clock.now() - since))
@@ -128,25 +159,35 @@ def fit(
             why = (
                 "has failed, because its numbers left their range" if stopped == "failed" else "was not begun"
             )
-            notes.append(f"The search of {depth} layers {why}: this is the model of one layer.")
+            notes.append(f"The search of {depth} layers {why}: {_this_is(best)}.")
             break
-        told.append(_gain(one, deep))
-        if not _better(one, deep) or not _better(best, deep, WORTH if best is not one else 0.0):
-            if method.auto:
-                break
-        else:
+        gain = _gain(best, deep)
+        if _better(best, deep, WORTH if best is not one else 0.0):
             best = deep
-    if best is one and told:
-        notes.append(f"{told.pop()}: this is the model of one layer.")
-        if held is not None and search.stopped != "interrupted":
-            # it knows the rows that compare depths through q alone: its parameters have not seen them
-            more, again, _ = _shallow(one.model, data, data, None, method, 0, rng, report, budget, memory)
-            stages += more.stages
-            best = again if again.evidence.value > one.evidence.value else one
+            told.append(gain)
+        elif depth == depths[-1] or method.auto:
+            notes.append(f"{gain}: {_this_is(best)}.")
+            break
+    foretold = None if best.judged is None else best.judged.foretold
+    tried = len(stages) > len(found.stages)
+    if best is one and tried and held is not None and search.stopped != "interrupted":
+        # it knows the rows that compare depths through q alone: its parameters have not seen them
+        more, again = _shallow(one.model, data, data, None, method, 0, rng, report, budget, memory)
+        stages += more.stages
+        best = again if again.evidence.value > one.evidence.value else one
     theta = ParameterSpace(best.model.parameters()).theta
     search = dataclasses.replace(search, theta=theta, value=best.evidence.value)
-    line = "; ".join(told)
-    return Searched(best.model, best.found, search, tuple(stages), data, data, level=line, notes=tuple(notes))
+    left_out = None if held is None or foretold is None else (held.X, foretold)
+    return Searched(
+        *(best.model, best.found, search, tuple(stages), data, data),
+        level="; ".join(told),
+        notes=tuple(notes),
+        left_out=left_out,
+    )
+
+
+def _this_is(best: DepthCandidate) -> str:
+    return f"this is the model of {'one layer' if best.depth == 1 else f'{best.depth} layers'}"
 
 
 def _parted(data: Data, rng: np.random.Generator) -> tuple[Indices, Data | None]:
@@ -169,8 +210,8 @@ def _shallow(
     report: Report,
     budget: Budget | None,
     memory: Callable[[], float],
-) -> tuple[Searched, DepthCandidate, tuple[VariationalWeights, ...]]:
-    """The fitted model of one layer, as a deep one, and its q on the rows to learn from first."""
+) -> tuple[Searched, DepthCandidate]:
+    """The fitted model of one layer, as a deep one."""
     m = method.points(len(method.layers) - 1, len(data.X))
     scheme, own = shallow_method(method, model, len(part.X)), budget
     if budget is not None:
@@ -192,13 +233,13 @@ def _shallow(
         return dataclasses.replace(one, last_mu=mu, last_root=root, divergence=apart)
 
     if held is not None:
-        judged = log_densities(found.model, with_q(q), held)
+        judged = judged_by(found.model, with_q(q), held)
         known, value = dataclasses.replace(sparse, q=q).optimum(found.model, seen[1], JITTER)
     else:
         known, value = q, sparse.optimum(found.model, seen[1], JITTER)[1]
     evidence = Evidence(value + data.log_slopes(found.model), "lower bound")
-    candidate = DepthCandidate(found.model, with_q(known), evidence, judged)
-    return found, candidate, q
+    rung = Rung(found.model, with_q(q), q)
+    return found, DepthCandidate(found.model, with_q(known), evidence, rung, judged)
 
 
 def _settled(model: Model) -> Model:
@@ -216,7 +257,7 @@ def _grown(
     run: Run, held: Data | None, holds: Sequence[Hold], report: Report, end: float | None
 ) -> tuple[str, DepthCandidate | None]:
     """Why the search has ended, and what it has found."""
-    n, judged = len(run.data.X), None
+    n, judged, rung = len(run.data.X), None, None
     steps = run.method.steps_for(n)
     report.stage(f"{run.method.label} on {n:,} rows", steps)
     tied = run.tied(holds, steps)
@@ -228,7 +269,8 @@ def _grown(
             first = int(JUDGED_AFTER * steps)
             stopped = run.climb(0, first, steps, report, tied, until)
             if run.done:
-                judged = log_densities(*run.result(), held)
+                rung = Rung(*run.result(), run.q)
+                judged = judged_by(rung.model, rung.found, held)
             run.rows = np.arange(n)
             if stopped not in ("interrupted", "failed"):
                 stopped = run.climb(first, steps, steps, report, tied, end)
@@ -239,25 +281,25 @@ def _grown(
         evidence = found.bound(model, run.data)
     if not np.isfinite(evidence.value):
         return "failed", None
-    return stopped, DepthCandidate(model, found, evidence, judged)
+    return stopped, DepthCandidate(model, found, evidence, rung or Rung(model, found, run.q), judged)
 
 
-def _better(one: DepthCandidate, deep: DepthCandidate, by: float = 0.0) -> bool:
+def _better(fewer: DepthCandidate, deep: DepthCandidate, by: float = 0.0) -> bool:
     """Whether the bound is higher, unless left-out rows are foretold worse by more than chance."""
-    if one.judged is not None and deep.judged is not None:
-        gain = deep.judged - one.judged
+    if fewer.judged is not None and deep.judged is not None:
+        gain = deep.judged.log_density - fewer.judged.log_density
         if np.mean(gain) < -WORSE * np.std(gain) / np.sqrt(len(gain)):
             return False
-    return deep.evidence.value > one.evidence.value + by
+    return deep.evidence.value > fewer.evidence.value + by
 
 
-def _gain(one: DepthCandidate, deep: DepthCandidate) -> str:
+def _gain(fewer: DepthCandidate, deep: DepthCandidate) -> str:
     """By how much depth has raised the bound and the density of left-out rows."""
-    change = deep.evidence.value - one.evidence.value
+    change = deep.evidence.value - fewer.evidence.value
     text = f"{deep.depth} layers {_raised(change)} the bound by {abs(change):.4g} nats"
-    text += f" (from {one.evidence.value:.4g} to {deep.evidence.value:.4g})"
-    if one.judged is not None and deep.judged is not None:
-        gain = deep.judged - one.judged
+    text += f" (from {fewer.evidence.value:.4g} to {deep.evidence.value:.4g})"
+    if fewer.judged is not None and deep.judged is not None:
+        gain = deep.judged.log_density - fewer.judged.log_density
         error = float(np.std(gain) / np.sqrt(len(gain)))
         mean = float(np.mean(gain))
         text += f", and {_raised(mean)} the log density of {len(gain):,} left-out rows by {abs(mean):.3g}"
@@ -269,23 +311,29 @@ def _raised(change: float) -> str:
     return "raise" if change >= 0 else "lower"
 
 
-def log_densities(model: Model, found: DeepVariational, rows: Data) -> Array:
-    """log p(y) of each row, (n,), averaged over draws of the inner layers, of y / s; outputs are added up."""
+def judged_by(model: Model, found: DeepVariational, rows: Data) -> Judged:
+    """What rows are foretold, averaged over draws of the inner layers; densities of outputs are added up."""
     process = DeepProcess.of(found, model, rows.scale)
     likelihood = model.likelihood
     slopes = 0.0 if model.warp is None else np.nansum(model.warp.log_slope(rows.Y), axis=1)
     rows = rows.under(model)
-    logs = []
+    logs, parts = [], []
+    known, added = (np.zeros(1) if v is None else v for v in (rows.noise_var, rows.added_noise))
     with clock.until(None, anew=True):
         for _, mean, var in process.under(likelihood, rows.X):
             if likelihood.conjugate:
-                added = np.zeros(len(mean)) if rows.added_noise is None else rows.added_noise
-                total = var + likelihood.variances() + added[:, None]
+                plain = var + likelihood.variances()
+                total = plain + added[:, None]
                 terms = -0.5 * ((rows.Y - mean) ** 2 / total + np.log(2 * np.pi * total / process.scale**2))
                 logs.append(np.nansum(terms, axis=1))
+                parts.append(Normals(mean[:, 0], np.sqrt(plain[:, 0] + known)))
             else:
                 logs.append(ask(likelihood, "scored", rows.Y, mean, var)[:, 0])
-    return np.asarray(logsumexp(np.stack(logs), axis=0) - np.log(len(logs)) + slopes)
+    foretold = None
+    if likelihood.conjugate and rows.Y.shape[1] == 1 and np.all(np.isfinite(rows.Y)):
+        together, y = mixed(parts), rows.Y[:, 0]
+        foretold = Foretold(together.mean, as_residuals(together.cdf(y), (y - together.mean) / together.std))
+    return Judged(np.asarray(logsumexp(np.stack(logs), axis=0) - np.log(len(logs)) + slopes), foretold)
 
 
 def shallow_method(method: Deep, model: Model, n: int) -> Scheme:
@@ -312,18 +360,33 @@ class Run:
     def begun(
         cls,
         method: Deep,
-        model: Model,
+        start: Model,
         data: Data,
         rows: Indices,
-        one: DepthCandidate,
-        q: tuple[VariationalWeights, ...],
+        one: Rung,
+        fewer: Rung,
         rng: np.random.Generator,
     ) -> Run:
-        """At the shallow model: its points are pushed through the means, q of the last layer is its own."""
+        """Below the layers of `fewer`, which stay as they are, where they see a table of the same form as
+        before; else at `one`, the shallow model, with its points pushed through the means. `start`: the
+        shallow model before its fit."""
+        model = method.deeper(start, one.model, data)
         found = method.prepared(model, data, rng, one.found.Z[0])
-        same = found.Z[-1].shape == one.found.Z[0].shape and len(q[0].mu) == len(found.Z[-1])
-        start = q if same else tuple(VariationalWeights.prior(len(found.Z[-1])) for _ in q)
-        return cls(method, model, data, rows, found, start, rng)
+        for upper in (fewer, one):
+            new = len(found.Z) - len(upper.found.Z)
+            if [Z.shape for Z in found.Z[new:]] == [Z.shape for Z in upper.found.Z]:
+                if upper is not one:
+                    kernels = [*kernels_of(model)[:new], *kernels_of(upper.model)]
+                    deeper = tuple(Deeper(kernel, 2 + k) for k, kernel in enumerate(kernels[1:]))
+                    model = dataclasses.replace(upper.model, kernel=kernels[0], deeper=deeper)
+                Z, mu, T = (
+                    (*own[:new], *theirs)
+                    for own, theirs in zip(found.weights, upper.found.weights, strict=True)
+                )
+                found = dataclasses.replace(found, Z=Z, mu=mu, T=T)
+                return cls(method, model, data, rows, found, upper.q, rng)
+        free = tuple(VariationalWeights.prior(len(found.Z[-1])) for _ in one.q)
+        return cls(method, model, data, rows, found, free, rng)
 
     def __post_init__(self) -> None:
         self.space, self.seen = ParameterSpace(self.model.parameters()), self.data.under(self.model)

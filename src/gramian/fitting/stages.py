@@ -31,6 +31,7 @@ from gramian.clock import OutOfTime
 from gramian.deep.scheme import Deep
 from gramian.errors import ParameterError
 from gramian.fitting.budget import FEWEST_ROWS, FIRST_EVALUATIONS, LATER_EVALUATIONS, Budget
+from gramian.fitting.folds import Foretold
 from gramian.fitting.guard import guarded
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
@@ -153,6 +154,8 @@ class Searched:
     partial: bool = False  # whether that was a part of all
     level: str = ""  # what was changed on all rows after them
     notes: tuple[str, ...] = ()  # sentences for people
+    # rows that were left out of a part of it, and what it then foretold of them
+    left_out: tuple[Array, Foretold] | None = None
 
 
 def fit(
