@@ -5,6 +5,7 @@ Fits are short: what is learned is tested once, on a step, and everything else o
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gramian as gm
+from gramian.deep.process import DeepProcess
 from gramian.deep.scheme import Deep
 from gramian.errors import InputError, MemoryLimitError, ParameterError
 from gramian.fitting import layers as search
@@ -201,6 +203,58 @@ def test_auto_takes_no_layer_that_does_not_help(table):
     gp = gm.DeepGPRegressor("auto", **SHORT).fit(*table)
     assert gp.n_layers_ == 1
     assert not any("3 layers" in stage for stage in gp.outcome_.stages)  # two were no better already
+
+
+def test_three_layers_begin_as_the_two_that_were_found(table, monkeypatch, deep_wins):
+    """With certain inner functions of a hundredth of the variance, whose points are the rows, the new layer
+    moves nothing: what is foretold is what two layers had, to the hundredth part that the draws differ by."""
+    X, y = table
+    begun, seen = search.Run.begun, []
+
+    def watched(*given):
+        run = begun(*given)
+        seen.append((given[5], run, run.result()))
+        return run
+
+    monkeypatch.setattr(search.Run, "begun", watched)
+    gp = gm.DeepGPRegressor(3, **{**SHORT, "n_inducing": 30}).fit(X, y)
+    assert gp.n_layers_ == 3
+    (one, _, _), (two, run, first) = seen
+    assert (len(one.found.Z), len(two.found.Z)) == (1, 2)
+    for upper, own in zip(two.found.Z, first[1].Z[1:], strict=True):
+        assert_allclose(own, upper, rtol=1e-12)
+    assert [own.kernel for own in first[0].deeper] == search.kernels_of(two.model)
+    scale = run.data.scale
+    before = DeepProcess.of(two.found, two.model, scale).mean(X)
+    assert_allclose(DeepProcess.of(first[1], first[0], scale).mean(X), before, atol=0.02)
+
+
+def test_a_layer_more_is_kept_only_where_it_gains(table, monkeypatch):
+    monkeypatch.setattr(search, "_better", lambda fewer, deep, by=0.0: deep.depth == 2)
+    gp = gm.DeepGPRegressor(3, **SHORT).fit(*table)
+    assert gp.n_layers_ == 2
+    assert "3 layers" in gp.outcome_.notes[0]
+    assert "this is the model of 2 layers" in gp.outcome_.notes[0]
+
+
+def test_rows_that_compare_depths_calibrate(monkeypatch, deep_wins, tmp_path):
+    """Noise of two widths, a fifth of the rows five times as wide, which no Gaussian foretells: left-out rows
+    say so, and a thousand new rows gain by it."""
+    monkeypatch.setattr(search, "JUDGED", 0.4)
+    rng = np.random.default_rng(6)
+    X = rng.uniform(-2, 2, (1240, 1))
+    wide = np.where(rng.random(1240) < 0.2, 0.5, 0.1)
+    y = np.sin(2 * X[:, 0]) + wide * rng.standard_normal(1240)
+    seen, new = (X[:240], y[:240]), (X[240:], y[240:])
+    gp = gm.DeepGPRegressor(2, **SHORT).fit(*seen)
+    assert gp.fitted_.calibration.shares
+    plain = clone(gp)
+    plain.fitted_ = dataclasses.replace(gp.fitted_, calibration=None)
+    assert np.mean(gp.log_density(*new)) > np.mean(plain.log_density(*new)) + 0.05
+    gp.save(tmp_path / "model.gm")
+    assert np.array_equal(gm.load(tmp_path / "model.gm").log_density(*new), gp.log_density(*new))
+    given = gm.DeepGPRegressor(2, "rbf", **SHORT).fit(*seen)
+    assert given.fitted_.calibration is None  # as of GPRegressor: what a person has written stays as it is
 
 
 # Predictions. -----------------------------------------------------------------------------------------------

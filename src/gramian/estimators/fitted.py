@@ -567,9 +567,9 @@ class Fitted(Learned):
             counted &= ~np.isin(again.group, again.group[again.copy])
         found = None
         if np.sum(counted) >= FEWEST_RESIDUALS:
-            rows = np.flatnonzero(counted)
-            seen_by = (self.rows.X[rows], folds.mean[rows], folds.residual[rows])
-            found = self._calibration(*seen_by, self._in_gaps(rows))
+            at = np.flatnonzero(counted)
+            left_out = (self.rows.X[at], folds.mean[at], folds.residual[at])
+            found = self._calibration(*left_out, self._in_gaps(at))
         if self.draws is not None:
             return dataclasses.replace(self, calibration=found)
         space = ParameterSpace(self.model.parameters())
