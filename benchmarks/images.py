@@ -124,9 +124,9 @@ def exact(folder: Path, n: int, every: int, slanted: bool) -> None:
 
 
 def patches(folder: Path, minutes: float) -> None:
-    """All rows, as long as it may take; inducing patches, weights a place."""
+    """All rows, as long as it may take; inducing patches with their places, weights a place."""
     X, y, X_test, y_test = digits(folder)
-    kernel = 1000.0 * gm.Convolutional(gm.RBF(1.5), (5, 5), (28, 28), weights="each")
+    kernel = 1000.0 * gm.Convolutional(gm.RBF(1.5), (5, 5), (28, 28), weights="each", place=gm.RBF(3.0))
     method = gm.SVGP(400, batch_size=128, steps=20_000, natural_step=0.03)
     limit = 60 * minutes
     gp = gm.GPClassifier(kernel, method=method, time_limit=limit, random_state=0, verbose=True)

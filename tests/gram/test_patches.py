@@ -15,6 +15,8 @@ KERNELS = [
     gm.Convolutional(gm.RBF(1.3), PATCH, IMAGE, CHANNELS),
     2.5 * gm.Convolutional(gm.RBF(1.3), PATCH, IMAGE, CHANNELS, weights=WEIGHTS),
     3.0 * gm.Convolutional(0.5 * gm.Matern52(RNG.uniform(1, 2, 12)), PATCH, IMAGE, CHANNELS, weights="each"),
+    1.5
+    * gm.Convolutional(0.5 * gm.RBF(1.3), PATCH, IMAGE, CHANNELS, WEIGHTS, place=2.0 * gm.RBF([1.5, 3.0])),
 ]
 
 
@@ -33,7 +35,11 @@ def marked(n: int) -> np.ndarray:
 def all_of(kernel: Kernel, X: np.ndarray, *, low: bool = False) -> list[np.ndarray]:
     """Values with points, their gradients, and the same of k(x, x)."""
     rng = np.random.default_rng(2)
-    Z, W, w = rng.standard_normal((9, 12)), rng.standard_normal((len(X), 9)), rng.standard_normal(len(X))
+    Z, W, w = (
+        rng.standard_normal((9, kernel.point_columns()[1])),
+        rng.standard_normal((len(X), 9)),
+        rng.standard_normal(len(X)),
+    )
     W = W.astype(np.float32) if low else W
     cross = tiles.cross(kernel, X, Z, low=low, error=1e-12)
     by_cross = tiles.cross_pullback(kernel, X, Z, W, points=True)
@@ -42,7 +48,7 @@ def all_of(kernel: Kernel, X: np.ndarray, *, low: bool = False) -> list[np.ndarr
 
 
 @pytest.mark.parametrize("low", [False, True], ids=["64 bits", "32 bits"])
-@pytest.mark.parametrize("kernel", KERNELS, ids=["alike", "weights", "matern"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=["alike", "weights", "matern", "places"])
 def test_values_and_gradients_are_those_of_the_programs(kernel, low, monkeypatch):
     X = marked(37)  # several groups of images
     found = all_of(kernel, X, low=low)

@@ -44,6 +44,8 @@ def weights(rng):
         gm.Convolutional(gm.RBF(0.8), (1, 2), (1, 3), weights=[0.5, 2.0]),
         2.0 * gm.Convolutional(gm.Matern32([0.5, 1.0]), (2, 1), (3, 1), weights="each") + gm.RBF(1.0),
         gm.Convolutional(gm.DenseNet(1), 1, (1, 1), channels=3),
+        gm.Convolutional(gm.RBF(0.8), 1, (1, 3), weights="each", place=2.0 * gm.RBF([1.0, 2.0])),
+        gm.Convolutional(gm.Matern32(0.8), (1, 2), (1, 3), place=gm.Matern52(1.0)) + gm.RBF(1.0),
     ],
     ids=str,
 )
@@ -62,6 +64,32 @@ def test_it_is_the_sum_over_all_pairs_of_patches(images, weights):
     learned = gm.Convolutional(BASE, PATCH, IMAGE, CHANNELS, "each")
     assert_allclose(learned(X), alike, rtol=1e-12)
     assert learned.parameters()["weights"].trainable
+
+
+def test_what_a_patch_says_may_depend_on_its_place(images, weights, rng):
+    """All images and points have the covariance of sums over patches with g ~ GP(0, base x place)."""
+    place = gm.Matern32([1.0, 2.0])
+    kernel = gm.Convolutional(BASE, PATCH, IMAGE, CHANNELS, weights, place)
+    X = images.reshape(6, -1)
+    U = np.hstack([rng.standard_normal((7, 12)), rng.uniform(0, 3, (7, 2))])
+    at = np.array([[i, j] for i in range(4) for j in range(2)], dtype=float)  # of 5 x 4 pixels
+    points = np.concatenate([*(np.hstack([patches(x), at]) for x in images), U])
+    sums = np.zeros((13, len(points)))
+    for i in range(6):
+        sums[i, 8 * i : 8 * i + 8] = weights / 8
+    sums[6:, 48:] = np.eye(7)
+    joint = sums @ (BASE(points[:, :12]) * place(points[:, 12:])) @ sums.T
+    assert kernel.point_columns() == (40, 14)
+    assert_allclose(kernel(X), joint[:6, :6], rtol=1e-11, atol=1e-14)
+    assert_allclose(tiles.cross(kernel, X, U), joint[:6, 6:], rtol=1e-11, atol=1e-14)
+    assert_allclose(tiles.cross(kernel, U, U), joint[6:, 6:], rtol=1e-12)
+    anywhere = gm.Convolutional(BASE, PATCH, IMAGE, CHANNELS, weights, gm.RBF(1e6))
+    # to which places are 1 - 1e-11 alike
+    assert_allclose(anywhere(X), gm.Convolutional(BASE, PATCH, IMAGE, CHANNELS, weights)(X), rtol=1e-9)
+    found = kernel.points_among(X, 20, rng)
+    for *pixels, i, j in found:
+        own = [np.allclose(x[int(i) : int(i) + 2, int(j) : int(j) + 3].ravel(), pixels) for x in images]
+        assert sum(own) == 1
 
 
 @pytest.mark.parametrize("base", [BASE, gm.Matern32(np.linspace(0.5, 2.0, 40)), gm.DenseNet(2)], ids=str)
@@ -167,7 +195,12 @@ def test_the_gradient_of_the_bound_by_patches_weights_and_base(labelled):
     assert slope == pytest.approx((at(h) - at(-h)) / (2 * h), rel=1e-4)
 
 
-@pytest.mark.parametrize("kernel", [50.0 * KERNEL, 50.0 * KERNEL + 0.5 * gm.RBF(4.0)], ids=["conv", "sum"])
+PLACED = 100.0 * gm.Convolutional(gm.RBF(1.0), (1, 3), (6, 6), weights="each", place=gm.RBF(3.0))
+
+
+@pytest.mark.parametrize(
+    "kernel", [50.0 * KERNEL, 50.0 * KERNEL + 0.5 * gm.RBF(4.0), PLACED], ids=["conv", "sum", "place"]
+)
 def test_a_classifier_with_patches(tmp_path, kernel, labelled):
     X, y = labelled
     svgp = gm.SVGP(12, batch_size=40, steps=30)
@@ -205,6 +238,7 @@ def test_text_reads_back():
         gm.Convolutional(gm.RBF(0.5) + gm.Linear()),
         0.5 * gm.Convolutional(gm.Matern52(1.0), 3, (4, 5), 3, "each") + gm.RBF(2.0),
         gm.Convolutional(gm.RBF(1.0), (1, 2), (1, 3), weights=gm.fixed([0.5, 1.5])),
+        gm.Convolutional(gm.RBF(1.0), 3, (4, 5), place=0.5 * gm.RBF([1.0, 2.0])),
     ):
         assert gm.parse_kernel(repr(kernel)) == kernel
     learned = gm.Convolutional(gm.RBF(1.0), weights="each")
@@ -218,6 +252,8 @@ def test_text_reads_back():
         (lambda: gm.Convolutional(BASE, (30, 5)), "a patch of 30 x 5 pixels is larger than the image"),
         (lambda: gm.Convolutional(BASE, weights=[1.0, 2.0]), "there are 576 patches"),
         (lambda: gm.Convolutional(BASE, weights="all"), "weights must be a number"),
+        (lambda: gm.Convolutional(BASE, place=3.0), "place=3.0 is no kernel"),
+        (lambda: gm.Convolutional(BASE, place=gm.RBF([1.0] * 3)), "3 values, but the data have 2"),
         (lambda: gm.Convolutional(gm.RBF([1.0, 2.0])), "lengthscale has 2 values, but the data have 25"),
         (lambda: gm.Convolutional(BASE)(np.zeros((2, 25))), "784 columns, but the data have 25"),
         (

@@ -8,13 +8,14 @@ product with the weights. Nothing of images x patches x points is ever held; the
 again, and all that the gradients need of them is one more thin product.
 
 Equal patches are merged, which is exact: of the patches without a mark (all pixels as the first of the image)
-one is kept, and has the weights of all. Of MNIST's 576 patches of 5 x 5 some 330 are left.
+one is kept, and has the weights of all. Of MNIST's 576 patches of 5 x 5 some 330 are left. Where a patch says
+something else at another place, the place is two more columns of it, and none are equal.
 
 Cost of an image with P' patches left and m points of D columns: P' m values of the base and 2 P' m D flops,
 on the way back the values again and twice the flops; k(x, x): the same with P' for m. In 32 bits where the
 caller works in those.
 
-Source: van der Wilk, Rasmussen and Hensman 2017, equations 15 to 17.
+Source: van der Wilk, Rasmussen and Hensman 2017, equations 15 to 17; Dutordoir et al. 2020 (places).
 """
 
 from __future__ import annotations
@@ -52,7 +53,13 @@ class PatchGram:
 
     @property
     def level(self) -> float:
-        return float(np.prod([*self.form.outer, *self.form.base.factors]))
+        inner = (factor for radial in self.form.radials for factor in radial.factors)
+        return float(np.prod([*self.form.outer, *inner]))
+
+    @property
+    def lengthscale(self) -> Array:
+        """(D,): of each column of a patch, and of its place."""
+        return lengths_of(self.form, len(self.centre))
 
     def cross(self, Z: Array, out: Array) -> Array:
         """K(X, Z) into a row-major array (n, m)."""
@@ -88,7 +95,9 @@ class PatchGram:
         found = self._by_parameters(sums[0], float(self.shares @ sums[0]), squares)
         if points:
             weight = 2 * self.level * profile.slope
-            found.append(weight * (U * by_column[:, None] - mixed) / self.form.base.lengthscale)
+            by_Z = np.zeros_like(Z)
+            by_Z[:, : len(self.centre)] = weight * (U * by_column[:, None] - mixed) / self.lengthscale
+            found.append(by_Z)
         return found
 
     def diagonal(self) -> Array:
@@ -129,22 +138,23 @@ class PatchGram:
         """From sums at level 1: by the shares of the patches left, of k, and of V r^2 a column."""
         form, level = self.form, self.level
         by_weight = level * np.sum(by_share[self.owner], axis=0) / self.owner.shape[1]
-        shape, lengthscale = np.shape(form.weights), np.asarray(form.base.lengthscale)
+        shape = np.shape(form.weights)
         if shape != by_weight.shape:
             by_weight = np.sum(by_weight).reshape(shape)
-        by_length = -2 * level * form.base.profile.slope * squares / lengthscale
-        if lengthscale.shape != by_length.shape:
-            by_length = np.sum(by_length).reshape(lengthscale.shape)
-        outer, inner = (
-            [np.asarray(total * level / own) for own in some] for some in (form.outer, form.base.factors)
-        )
-        return [*outer, by_weight, *inner, by_length]
+        by_length = -2 * level * form.base.profile.slope * squares / self.lengthscale
+        found = [*(np.asarray(total * level / own) for own in form.outer), by_weight]
+        cut = len(squares) - (2 if form.place is not None else 0)
+        for radial, own in zip(form.radials, (by_length[:cut], by_length[cut:]), strict=False):
+            shape = np.shape(radial.lengthscale)
+            found += [np.asarray(total * level / factor) for factor in radial.factors]
+            found.append(own if shape == own.shape else np.sum(own).reshape(shape))
+        return found
 
     def _at(self, i: int) -> slice:
         return slice(self.start[i], self.start[i + 1])
 
     def _points(self, Z: Array) -> Array:
-        return np.asarray((Z - self.centre) / self.form.base.lengthscale)
+        return np.asarray((Z[:, : len(self.centre)] - self.centre) / self.lengthscale)
 
     def _weighted(self) -> Array:
         """U and 1, times the shares: (N, D + 1)."""
@@ -211,7 +221,7 @@ def _made(kernel: Kernel, X: Array, error: float, low: bool) -> PatchGram | None
     U = left[:, :-2]
     with np.errstate(over="ignore", invalid="ignore"):
         np.subtract(table, centre.astype(dtype), out=U)
-        U /= np.asarray(form.base.lengthscale, dtype)
+        U /= lengths_of(form, U.shape[1]).astype(dtype)
         left[:, -1] = squares = np.einsum("ij,ij->i", U, U)
     if not low and not 2 * np.finfo(float).eps * float(np.max(squares)) <= error:
         return None
@@ -221,9 +231,17 @@ def _made(kernel: Kernel, X: Array, error: float, low: bool) -> PatchGram | None
     return PatchGram(form, centre, start, owner, left, shares)
 
 
+def lengths_of(form: PatchSum, columns: int) -> Array:
+    """(columns,): the lengthscale of each column of a patch, and of its place."""
+    if form.place is None:
+        return np.broadcast_to(np.asarray(form.base.lengthscale), (columns,))
+    own = np.broadcast_to(np.asarray(form.base.lengthscale), (columns - 2,))
+    return np.concatenate([own, np.broadcast_to(np.asarray(form.place.lengthscale), (2,))])
+
+
 def _merged(X: Array, form: PatchSum) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
     """The patches (N, D) of images X (n, columns) that are left where those without a mark are one; where
-    those of an image begin (n + 1,), and which stands for each (n, P)."""
+    those of an image begin (n + 1,), and which stands for each (n, P). With places all are left."""
     (rows, columns), (height, width) = form.patch, form.image
     n, across = len(X), width - columns + 1
     images = X.reshape(n, height, width, -1)
@@ -231,6 +249,8 @@ def _merged(X: Array, form: PatchSum) -> tuple[Array, NDArray[np.intp], NDArray[
     # along one side, and then along the other
     lines = np.any(sliding_window_view(marks, rows, axis=1), axis=-1)
     marked = np.any(sliding_window_view(lines, columns, axis=2), axis=-1).reshape(n, -1)
+    if form.place is not None:
+        marked = np.ones_like(marked)
     every, first = np.arange(n), np.argmin(marked, axis=1)  # the first without a mark, if there is one
     kept = marked.copy()
     kept[every, first] = True
@@ -242,4 +262,7 @@ def _merged(X: Array, form: PatchSum) -> tuple[Array, NDArray[np.intp], NDArray[
     corner = (i * height + p // across) * width + p % across  # the first pixel, among those of all images
     inside = np.arange(rows)[:, None] * width + np.arange(columns)
     within = (inside[..., None] * channels + np.arange(channels)).ravel()
-    return np.ravel(X)[(corner * channels)[:, None] + within], start, owner
+    table = np.ravel(X)[(corner * channels)[:, None] + within]
+    if form.place is not None:
+        table = np.hstack([table, np.stack(np.divmod(p, across), axis=1).astype(X.dtype)])
+    return table, start, owner

@@ -10,6 +10,10 @@ does (van der Wilk, Rasmussen and Hensman 2017). An entry costs P^2 values of th
 and g at a patch it costs P of them, and between two patches one: cov(f(x), g(u)) = 1/P sum_p w_p base(x[p],
 u). So rows as wide as a patch are points at which g is asked, and methods with inducing points choose theirs
 among patches.
+
+With a kernel of the place, g is a function of a patch and of where it lies (row and column of its first
+pixel), g ~ GP(0, base x place): what a patch says may change over the image, as quickly as `place` lets it
+(Dutordoir, van der Wilk, Artemev and Hensman 2020). Points are then patches with their places.
 """
 
 from __future__ import annotations
@@ -36,13 +40,15 @@ SHOWN = 3  # of many weights, at either end
 class Convolutional(Inward):
     """The average over all patches of an image of a function with the kernel `base`, which has the columns of
     a patch. `weights`: how much each patch counts; None: all alike, "each": learned, from alike on; or
-    numbers, one a patch, line by line."""
+    numbers, one a patch, line by line. `place`: a kernel of where a patch lies, on its row and column in
+    pixels, such as RBF(3.0): what a patch says may then differ from place to place; None: it may not."""
 
     base: Kernel
     patch: int | tuple[int, int] = (5, 5)
     image: int | tuple[int, int] = (28, 28)
     channels: int = 1
     weights: Value = real(None)
+    place: Kernel | None = None
 
     takes_numbers = True
 
@@ -67,7 +73,14 @@ class Convolutional(Inward):
                 f' Give {count} numbers, or weights="each".'
             )
         object.__setattr__(self, "weights", weights)
-        self.base.check_columns([Column(f"pixel {j}") for j in range(self._columns[1])])
+        self.base.check_columns([Column(f"pixel {j}") for j in range(self._pixels)])
+        if self.place is not None:
+            if not isinstance(self.place, Kernel):
+                raise ParameterError(
+                    f"Convolutional: place={self.place!r} is no kernel. Give one of the row and the column of"
+                    " a patch, in pixels, such as RBF(3.0), or leave it out."
+                )
+            self.place.check_columns([Column("row"), Column("column")])
 
     @property
     def n_patches(self) -> int:
@@ -77,20 +90,24 @@ class Convolutional(Inward):
 
     def pair(self, x: jax.Array, z: jax.Array) -> jax.Array:
         (v, A), (w, B) = self._weighted(x), self._weighted(z)
-        return v @ Kernel.cross(self.base, A, B) @ w
+        D = self._pixels
+        k = Kernel.cross(self.base, A[:, :D], B[:, :D])
+        if self.place is not None:
+            k = k * Kernel.cross(self.place, A[:, D : D + 2], B[:, D : D + 2])
+        return v @ k @ w
 
     def cross(self, X: jax.Array, Z: jax.Array) -> jax.Array:
         if not self._has_images(X):
-            return self.base.cross(X, Z) if not self._has_images(Z) else self.cross(Z, X).T
+            return self._between(X, Z) if not self._has_images(Z) else self.cross(Z, X).T
         w = self._shares(X)
 
         @jax.checkpoint  # the gradient makes the values of patches again, instead of holding them
         def with_points(patches: jax.Array) -> jax.Array:
-            return w @ self.base.cross(patches, Z)
+            return w @ self._between(patches, Z)
 
         @jax.checkpoint
         def with_image(patches: jax.Array, others: jax.Array) -> jax.Array:
-            return w @ self.base.cross(patches, others) @ w
+            return w @ self._between(patches, others) @ w
 
         if not self._has_images(Z):
             return jax.lax.map(with_points, self._patches(X))
@@ -99,27 +116,32 @@ class Convolutional(Inward):
 
     def diagonal(self, X: jax.Array) -> jax.Array:
         if not self._has_images(X):
-            return self.base.diagonal(X)
+            D = self._pixels
+            own = self.base.diagonal(X[:, :D])
+            return own if self.place is None else own * self.place.diagonal(X[:, D : D + 2])
         w = self._shares(X)
 
         @jax.checkpoint
-        def own(x: jax.Array) -> jax.Array:
+        def of_image(x: jax.Array) -> jax.Array:
             patches = self._patches(x[None, :])[0]
-            return w @ self.base.cross(patches, patches) @ w
+            return w @ self._between(patches, patches) @ w
 
-        return jax.lax.map(own, X)
+        return jax.lax.map(of_image, X)
 
     # What it says of itself: the base's columns are those of a patch. ---------------------------------------
 
     @property
     def low_precision(self) -> bool:
-        return self.base.low_precision
+        return self.base.low_precision and (self.place is None or self.place.low_precision)
 
     def patch_sum(self) -> PatchSum | None:
         base, columns = self.base.radial(), self._columns[0]
+        place = None if self.place is None else self.place.radial()
+        if self.place is not None and (base is None or place is None or not base.multiplies(place)):
+            base = None
         if base is None:
             return None
-        return PatchSum((), self.weights, base, sides(self.patch), sides(self.image), columns)
+        return PatchSum((), self.weights, base, sides(self.patch), sides(self.image), columns, place)
 
     def point_columns(self) -> tuple[int, int] | None:
         d, D = self._columns
@@ -132,11 +154,16 @@ class Convolutional(Inward):
         top, left = rng.integers(height - rows + 1, size=count), rng.integers(width - columns + 1, size=count)
         lines, places = top[:, None] + np.arange(rows), left[:, None] + np.arange(columns)
         found = images[np.arange(count)[:, None, None], lines[:, :, None], places[:, None, :]]
-        return np.ascontiguousarray(found.reshape(count, -1))
+        found = found.reshape(count, -1)
+        if self.place is None:
+            return np.ascontiguousarray(found)
+        more = self._columns[1] - found.shape[1] - 2
+        return np.hstack([found, top[:, None], left[:, None], np.zeros((count, more))])
 
     def effort(self, d: int, points: bool = False) -> float:
         values = self.n_patches if points else self.n_patches**2
-        return values * self.base.effort(self._columns[1], points)
+        of_place = 0.0 if self.place is None else self.place.effort(2, points)
+        return values * (self.base.effort(self._pixels, points) + of_place)
 
     def check_columns(self, columns: Sequence[Column]) -> None:
         self._check_numeric(columns)
@@ -155,15 +182,24 @@ class Convolutional(Inward):
                 ends = [f"{v:.{digits}g}" for v in weights.value]
                 text = f"[{', '.join([*ends[:SHOWN], '...', *ends[-SHOWN:]])}]"
             parts.append(f"weights={text}")
+        if self.place is not None:
+            parts.append(f"place={self.place.formula(digits)}")
         return f"Convolutional({', '.join(parts)})"
 
     # Patches. -----------------------------------------------------------------------------------------------
 
     @property
     def _columns(self) -> tuple[int, int]:
-        """Of an image, and of a patch."""
-        (rows, columns), (height, width) = sides(self.patch), sides(self.image)
-        return height * width * self.channels, rows * columns * self.channels
+        """Of an image, and of a point: a patch, and where it lies."""
+        height, width = sides(self.image)
+        d, D = height * width * self.channels, self._pixels + (2 if self.place is not None else 0)
+        return d, D + (self.place is not None and d == D)  # a point must not look like a row
+
+    @property
+    def _pixels(self) -> int:
+        """The columns of a patch that the base sees."""
+        rows, columns = sides(self.patch)
+        return rows * columns * self.channels
 
     def _has_images(self, X: jax.Array) -> bool:
         return X.shape[1] == self._columns[0]
@@ -180,12 +216,22 @@ class Convolutional(Inward):
         return jnp.broadcast_to(w, (self.n_patches,))
 
     def _patches(self, X: jax.Array) -> jax.Array:
-        """(n, P, columns of a patch)."""
+        """(n, P, columns of a patch, and of its place)."""
         (rows, columns), (height, width) = sides(self.patch), sides(self.image)
         down, across = height - rows + 1, width - columns + 1
         images = X.reshape(X.shape[0], height, width, self.channels)
         places = [images[:, a : a + down, b : b + across] for a in range(rows) for b in range(columns)]
-        return jnp.stack(places, axis=3).reshape(X.shape[0], down * across, -1)
+        found = jnp.stack(places, axis=3).reshape(X.shape[0], down * across, -1)
+        if self.place is None:
+            return found
+        at = jnp.stack(jnp.divmod(jnp.arange(down * across), across), axis=1).astype(X.dtype)
+        return jnp.concatenate([found, jnp.broadcast_to(at, (len(X), *at.shape))], axis=2)
+
+    def _between(self, A: jax.Array, B: jax.Array) -> jax.Array:
+        """k of patches, or of points, with their places."""
+        D = self._pixels
+        k = self.base.cross(A[:, :D], B[:, :D])
+        return k if self.place is None else k * self.place.cross(A[:, D : D + 2], B[:, D : D + 2])
 
 
 def _is_word(given: Any, word: str) -> bool:

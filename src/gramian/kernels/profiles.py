@@ -36,10 +36,15 @@ class Radial(NamedTuple):
     def times(self, factor: Any) -> Radial:
         return self._replace(factors=(factor, *self.factors))
 
+    def multiplies(self, other: Radial) -> bool:
+        """Whether its product with a function of other columns is such a function of all columns."""
+        return self.profile is other.profile is SQUARED_EXPONENTIAL
+
 
 class PatchSum(NamedTuple):
     """What a kernel of images says of itself where it is c / P^2 sum_pq w_p w_q base(x[p], z[q]) for a radial
-    base: its parameters are the outer factors, the weights, and those of the base, in this order."""
+    base, or that times place(p, q): its parameters are the outer factors, the weights, those of the base, and
+    those of the place, in this order."""
 
     outer: tuple[Any, ...]  # factors, from the outermost on
     weights: Any  # one number, or one a patch
@@ -47,6 +52,11 @@ class PatchSum(NamedTuple):
     patch: tuple[int, int]
     image: tuple[int, int]
     columns: int  # of an image
+    place: Radial | None = None  # of the row and column of a patch, where base times it is radial, too
+
+    @property
+    def radials(self) -> tuple[Radial, ...]:
+        return (self.base,) if self.place is None else (self.base, self.place)
 
     def times(self, factor: Any) -> PatchSum:
         return self._replace(outer=(factor, *self.outer))
