@@ -389,6 +389,17 @@ def test_other_likelihoods_and_outputs(table, deep_wins):
     assert np.all(np.isfinite(both.evidence_.value))
 
 
+def test_one_layer_leaves_out_entries_that_are_missing(table):
+    """The shallow model that all begins with, and falls back to."""
+    X, y = table
+    Y = np.column_stack([y, y])
+    Y[:12, 1] = np.nan
+    gp = gm.DeepGPRegressor(1, "rbf", n_inducing=30, random_state=0).fit(X, Y)
+    assert np.isfinite(gp.evidence_.value)
+    # noise of 0.1, and the second output has 18 rows to learn from
+    assert np.sqrt(np.mean((gp.predict(X) - np.sin(3 * X[:, :1])) ** 2, axis=0)) == pytest.approx(0.0, abs=0.4)
+
+
 # Limits. ----------------------------------------------------------------------------------------------------
 
 

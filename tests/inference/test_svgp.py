@@ -70,11 +70,13 @@ def test_contract(method):
     check_inference(method)
 
 
-@pytest.mark.parametrize("known", [False, True])
-def test_gaussian_noise_gives_the_collapsed_bound(rng, X, known):
+@pytest.mark.parametrize(("known", "gaps"), [(False, False), (True, False), (False, True)])
+def test_gaussian_noise_gives_the_collapsed_bound(rng, X, known, gaps):
     """One full natural step on all rows is the optimum of Titsias 2009, whatever the scale and the noise of
-    the outputs."""
+    the outputs, and whichever of them were observed."""
     Y = np.column_stack([np.sin(X[:, 0]), 3 * X[:, 1]]) + 0.1 * rng.standard_normal((90, 2))
+    if gaps:
+        Y[3:40, 1] = np.nan
     noise_var = rng.uniform(0.01, 0.1, 90) if known else None
     data = Data(X, Y, np.array([1.0, 2.0]), noise_var)
     model = Model(1.3 * Matern52([1.0, 2.0]), ConstantMean([0.1, 0.2]), Gaussian(0.05, (1.0, 4.0)))

@@ -349,11 +349,13 @@ class Bound:
             added = rows.added_noise
             known = 0.0 if added is None else group.share * added[:, None]
             D[:, group.outputs] = np.maximum(group.level + known, self.floor)
+        seen = np.isfinite(gap)  # NaN in Y: an output that was not observed
+        gap = np.where(seen, gap, 0.0)
         square = gap**2 + var
-        value = -0.5 * float(np.sum(square / D + np.log(2 * np.pi * D)))
-        by_level = 0.5 * np.sum(square / D**2 - 1 / D, axis=0)
+        value = -0.5 * float(np.sum(np.where(seen, square / D + np.log(2 * np.pi * D), 0.0)))
+        by_level = 0.5 * np.sum(np.where(seen, square / D**2 - 1 / D, 0.0), axis=0)
         by_noise = noise_gradient(self.model, self.data, by_level)
-        return ExpectedTerms(value, gap / D, 1 / D, [np.asarray(by_noise)])
+        return ExpectedTerms(value, gap / D, seen / D, [np.asarray(by_noise)])
 
 
 def _sums_of(piece: Piece, state: tuple[Bound, Latents, Sequence[Array], bool, bool]) -> BoundSums:
