@@ -27,6 +27,10 @@ MOST_PARTS = 5
 TURNS, STILL, MOST_RESIDUALS = 500, 1e-6, 5000  # of EM: nats a row that are no gain; rows that are looked at
 NARROWEST = 0.02  # how narrow a part may be, of what holds 95 % of the residuals
 FARTHEST = 100.0  # logarithms of scale and width: beyond, their squares are no numbers
+# how wide the part for rows of a kind not seen is, beside the root of the mean square of the residuals. With
+# 69 rows 5 makes a standard deviation 16 % larger, 10 would make it 55 %. A residual of 20 costs 14 nats, not
+# 200.
+UNSEEN = 5.0
 FAR_OUT = 5.0  # standard deviations: one of two million rows
 LEAST_PROBABLE = 1e-12  # of a residual: seven standard deviations
 WIDER = 1.01  # what new rows need beyond the fitted ones, to be worth a calibration of its own
@@ -244,6 +248,10 @@ class Calibration:
     wider: tuple[float, ...] = ()  # from the narrowest on
     widths: Widths | None = None
 
+    @property
+    def _others(self) -> Iterator[tuple[float, float]]:
+        return zip(self.shares, self.wider, strict=True)
+
     def at(self, X: Array, mean: Array) -> Correction:
         """At rows X, whose foretold means are (n,) or (n, q); with widths, of one output."""
         scale = np.asarray(self.scale)
@@ -258,6 +266,19 @@ class Calibration:
         with np.errstate(divide="ignore"):  # a share of zero
             each = np.log(shares / (std * _ROOT_2PI)) - 0.5 * (np.ravel(z) / std) ** 2
         return np.asarray(np.logaddexp.reduce(each, axis=0).reshape(np.shape(z)))
+
+    def open_to_others(self, rows: int) -> Calibration:
+        """With a wide part for what so many left-out rows cannot exclude: of n + 1 exchangeable rows the last
+        one is farther out than all others with probability 1 / (n + 1), whatever they look like. A tail that
+        ends where theirs does is sure of what nobody has seen: on energy, 69 rows, one of 77 new ones cost
+        189 nats. The price is 1 / (n + 1) nats a row."""
+        share = 1 / (rows + 1)
+        parts = [(1 - sum(self.shares), 1.0), *self._others]
+        spread = float(np.sqrt(sum(own * width**2 for own, width in parts)))  # in units of `scale`
+        others = [((1 - share) * own, width) for own, width in self._others]
+        others = sorted([*others, (share, max(UNSEEN * spread, 1.0))], key=lambda part: part[1])
+        shares, wider = zip(*others, strict=True)
+        return replace(self, shares=shares, wider=wider)
 
     @staticmethod
     def fitted_to(calibration: Calibration | None, rows: int, parameters: int) -> Calibration | None:

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gramian as gm
+from gramian.corrections import Calibration
 from gramian.deep.process import DeepProcess
 from gramian.deep.scheme import Deep
 from gramian.errors import InputError, MemoryLimitError, ParameterError
@@ -247,7 +248,7 @@ def test_rows_that_compare_depths_calibrate(monkeypatch, deep_wins, tmp_path):
     y = np.sin(2 * X[:, 0]) + wide * rng.standard_normal(1240)
     seen, new = (X[:240], y[:240]), (X[240:], y[240:])
     gp = gm.DeepGPRegressor(2, **SHORT).fit(*seen)
-    assert gp.fitted_.calibration.shares
+    assert len(gp.fitted_.calibration.shares) > 1  # that of rows unlike all others is always there
     plain = clone(gp)
     plain.fitted_ = dataclasses.replace(gp.fitted_, calibration=None)
     assert np.mean(gp.log_density(*new)) > np.mean(plain.log_density(*new)) + 0.05
@@ -255,6 +256,23 @@ def test_rows_that_compare_depths_calibrate(monkeypatch, deep_wins, tmp_path):
     assert np.array_equal(gm.load(tmp_path / "model.gm").log_density(*new), gp.log_density(*new))
     given = gm.DeepGPRegressor(2, "rbf", **SHORT).fit(*seen)
     assert given.fitted_.calibration is None  # as of GPRegressor: what a person has written stays as it is
+
+
+@pytest.mark.parametrize("held", [Calibration(1.0), Calibration(0.8, (0.05, 0.02), (3.0, 40.0))])
+def test_what_left_out_rows_cannot_exclude_keeps_a_share(held):
+    """Of 70 exchangeable rows the last one is farther out than all others in one case of 70: its density
+    falls no faster than that of the part which stands for it, and rows near by lose no more than that."""
+    found, n = held.open_to_others(69), 69
+    z = np.linspace(-200, 200, 400_001)
+    p, before = np.exp(found.log_density(z)), np.exp(held.log_density(z))
+    assert np.trapezoid(p, z) == pytest.approx(1, abs=1e-6)
+    assert np.all(p >= (1 - 1 / (n + 1)) * before * (1 - 1e-12))
+    spread = np.sqrt(np.trapezoid(z**2 * before, z))
+    alone = norm.pdf(z, scale=5 * spread) / (n + 1)
+    near = np.abs(z) < 60  # beyond, they are no numbers any more
+    assert np.all(p[near] >= alone[near] * (1 - 1e-6))
+    assert list(found.wider) == sorted(found.wider)
+    assert np.sqrt(np.trapezoid(z**2 * p, z)) < 1.2 * spread
 
 
 # Predictions. -----------------------------------------------------------------------------------------------
@@ -397,7 +415,9 @@ def test_one_layer_leaves_out_entries_that_are_missing(table):
     gp = gm.DeepGPRegressor(1, "rbf", n_inducing=30, random_state=0).fit(X, Y)
     assert np.isfinite(gp.evidence_.value)
     # noise of 0.1, and the second output has 18 rows to learn from
-    assert np.sqrt(np.mean((gp.predict(X) - np.sin(3 * X[:, :1])) ** 2, axis=0)) == pytest.approx(0.0, abs=0.4)
+    assert np.sqrt(np.mean((gp.predict(X) - np.sin(3 * X[:, :1])) ** 2, axis=0)) == pytest.approx(
+        0.0, abs=0.4
+    )
 
 
 # Limits. ----------------------------------------------------------------------------------------------------

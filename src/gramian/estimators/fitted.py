@@ -579,10 +579,11 @@ class Fitted(Learned):
 
     def calibrated_by(self, X: Array, left_out: Foretold) -> Fitted:
         """The same with predictions that suit rows which the search had left out before it saw them, of one
-        output; as it is where they do, or where there are too few."""
+        output, and that reckon with what these cannot exclude; as it is where there are too few."""
         if not self.closed_form or self.n_functions > 1 or len(X) < FEWEST_RESIDUALS:
             return self
-        return dataclasses.replace(self, calibration=self._calibration(X, *left_out, []))
+        found = self._calibration(X, *left_out, []) or Calibration(1.0)
+        return dataclasses.replace(self, calibration=found.open_to_others(len(X)))
 
     def _calibration(
         self, X: Array, mean: Array, residuals: Array, in_gaps: list[tuple[Array, Array, Array]]
