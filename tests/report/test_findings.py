@@ -184,6 +184,12 @@ def placeheld():
     return fixed([1.0, 1.0], 0.01, X, y)
 
 
+def worded(form):
+    X, y, _ = rows()
+    words = np.array([form(k) for k in np.arange(80) % 15])
+    return GPRegressor("matern52", optimize=False).fit(pd.DataFrame({"a": X[:, 0], "size": words}), y)
+
+
 TRIGGERS = {
     "L001": numbered,
     "L002": given_away,
@@ -197,6 +203,9 @@ TRIGGERS = {
     "D007": outlier,
     "D008": rare,
     "D009": placeheld,
+    "D010": lambda: fixed([1.0] * 3, 0.01, np.c_[rows()[0], rows()[0][:, :1]], rows()[1]),
+    "D011": lambda: worded(lambda k: f"{k}.5 ± 0.1"),
+    "D012": lambda: worded(lambda k: ("Red", "red", "blue")[k % 3]),
     "P001": bounded,
     "P002": lambda: GPRegressor("rbf").fit(*rows(noise=0.0)[:2]),
     "P003": lambda: GPRegressor("matern52").fit(*rows(100, 3)[:2]),

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays import Array
-from gramian.data.columns import INDICATOR, Columns
+from gramian.data.columns import INDICATOR, Columns, some_of
 from gramian.data.spool import Room, Spool
 from gramian.data.spool import has_gaps as has_gaps  # which is asked for here, too
 from gramian.errors import InputError
@@ -143,7 +143,8 @@ def whole_rows(X: Array, columns: Columns, rule: str, indicators: bool, room: Ro
     names = columns.names + tuple(INDICATOR.format(columns.names[j]) for j in gaps)
     rows = int(np.sum([np.isnan(b).any(axis=1).sum() for _, b in _blocks(X)]))
     has = "have" if rows > 1 else "has"
-    note = f"{rows:,} of {len(X):,} rows {has} missing cells, filled from the {donors.count} most similar"
+    some = some_of([columns.names[j] for j in np.flatnonzero(absent)], 4)
+    note = f"{rows:,} of {len(X):,} rows {has} missing cells ({some}), filled from the {donors.count} most similar"
     empty = [columns.names[j] for j in np.flatnonzero(absent == len(X))]
     notes = (*columns.notes, f"{note} rows", *(f"{name} has no value in any row" for name in empty))
     made = replace(columns, names=names, gaps=gaps, notes=notes)

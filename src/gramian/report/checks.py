@@ -126,7 +126,9 @@ def of_fit(case: Case) -> Found:
         found |= {"D001": [], "D004": []} if rows > 1 else {}
         gaussian = fitted.closed_form and fitted.single
         if rows > FEW_ROWS:
-            found |= {"L001": []} if len(case.names) > 1 or case.learned.columns.categories else {}
+            words = bool(case.learned.columns.categories)
+            found |= {"L001": [], "D010": []} if len(case.names) > 1 or words else {}
+            found |= {"D011": [], "D012": []} if words else {}
             found |= {"D002": []} if fitted.rows.X.size <= MANY else {}
             found |= {"D005": [], "D006": []} if gaussian and fitted.model.warp is None else {}
     if outcome.stopped not in ("not optimised", "nothing to optimise"):

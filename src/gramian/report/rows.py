@@ -7,11 +7,14 @@ of that. What needs a sort of whole rows is left out where there is much of them
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 
 from gramian.arrays import Array
+from gramian.data.columns import INDICATOR
 from gramian.data.inputs import Columns, some_of
 
 FEW = 10  # rows of which nothing is said but what is so by their number alone
@@ -19,6 +22,7 @@ MANY = 1_000_000  # numbers in X beyond which rows are not compared with each ot
 PLACEHOLDERS = frozenset({99.0, 999.0, 9999.0, 99999.0, 999999.0, 999.9, 9999.9})  # of either sign
 FAR = 3.0  # times the range of all others, for one of these to be none of them
 SMALL = 5.0, 1000.0  # counts begin this low, and have such a mean at most: dollars and metres do not
+MANY_DIGITS = 12  # categories of digits and signs from which on they are more likely numbers than ranges
 OWN_CATEGORY = 0.9  # of the rows with a category that no other has: names, not categories
 SKEWED = 1.0  # skewness from which on a positive target asks for its logarithm; 1.75 if log y ~ N(., 0.5^2)
 
@@ -41,6 +45,8 @@ def row_notes(X: Array, Y: Array, columns: Columns, gaussian: bool, warped: bool
     yield from _placeholders(X, Y, columns, width)
     if d > 1 or columns.categories:
         yield from _names_of_rows(X, columns, width)
+        yield from _words(columns)
+        yield from _twins(X, columns, width)
     if X.size <= MANY:
         yield from _repeats(X, Y, gaussian)
     if gaussian and Y.shape[1] == 1 and not warped:
@@ -93,6 +99,42 @@ def _names_of_rows(X: Array, columns: Columns, width: Array) -> Iterator[str]:
                 f"Column {columns.names[j]!r} has {len(categories):,} categories in {n:,} rows. If they are"
                 " names or codes of rows, leave it out: new rows have others."
             )
+
+
+def _words(columns: Columns) -> Iterator[str]:
+    """Categories that may be numbers, and those that may be one."""
+    for j, categories in columns.categories.items():
+        digits = sum(1 for word in categories if re.match(r"\W{0,3}\d", word))
+        if len(categories) > MANY_DIGITS and digits > OWN_CATEGORY * len(categories):
+            yield (
+                f"Column {columns.names[j]!r} has words that begin with digits ({categories[0]!r}), and they are"
+                f" {len(categories):,} categories. If they are numbers or dates, write them as 1234.5 or"
+                " 2024-12-31."
+            )
+        alike = Counter(" ".join(word.casefold().split()) for word in categories)
+        form, count = max(alike.items(), key=lambda item: item[1], default=("", 1))
+        if count > 1:
+            forms = [word for word in categories if " ".join(word.casefold().split()) == form]
+            yield (
+                f"Column {columns.names[j]!r} has categories that differ in capitals or blanks alone"
+                f" ({', '.join(map(repr, forms[:3]))}), and each counts as another. If they are one, write them"
+                " alike."
+            )
+
+
+def _twins(X: Array, columns: Columns, width: Array) -> Iterator[str]:
+    """Columns that are equal, told by a few rows before they are compared."""
+    n = len(X)
+    seen: dict[tuple[float, ...], list[int]] = {}
+    for j in np.flatnonzero(width > 0).tolist():
+        among = seen.setdefault((float(width[j]), *X[[0, n // 3, n // 2, n - 1], j].tolist()), [])
+        twin = next((k for k in among if np.array_equal(X[:, k], X[:, j])), None)
+        if twin is None:
+            among.append(j)
+            continue
+        if INDICATOR.format("") not in columns.names[j]:  # cells that are missing in the same rows
+            a, b = columns.names[twin], columns.names[j]
+            yield f"Columns {a!r} and {b!r} are equal in all rows: one of them can be left out."
 
 
 def _repeats(X: Array, Y: Array, gaussian: bool) -> Iterator[str]:
