@@ -75,7 +75,7 @@ def written(shapes: Counter[str], comma: bool) -> tuple[str, str, tuple[str, ...
     return None if marks is None else (*marks, (*signs, *below))
 
 
-def _parts(shape: str) -> tuple[str, set[str]] | None:
+def _parts(shape: str) -> tuple[str, list[str]] | None:
     """The digits of a number, and the signs beside them; None where it is none."""
     found = _NUMBER.fullmatch(shape)
     if found is None:
@@ -89,7 +89,7 @@ def _parts(shape: str) -> tuple[str, set[str]] | None:
         return None
     if "9" in after:  # 48°12'N is no number in °12'N
         return None
-    return found["body"].strip(), {before, after} - {""}
+    return found["body"].strip(), [sign for sign in (before, after) if sign]
 
 
 def signs_in(shapes: Counter[str]) -> list[str]:
