@@ -52,7 +52,8 @@ _PATTERNS = tuple(
             _NAME + r"(?:[-/]|\s?['’])(?P<year>\d{2})",  # Dec-24, as spreadsheets have it, Dec '24
             _CENTURY + rf"[\s/-]+{_NAME}(?:[\s/-]+(?P<day>\d{{1,2}}))?",
             _DAY + _NAME + rf"\s+(?P<day>\d{{1,2}})\s+{_CLOCK}{_ZONE}\s+(?P<year>\d{{4}})",
-            r"(?P<year>\d{4})(?:年|년)\s*(?P<month>\d{1,2})(?:月|월)(?:\s*(?P<day>\d{1,2})(?:日|일))?" + _TIME,
+            r"(?P<year>\d{4})(?:年|년)\s*(?P<month>\d{1,2})(?:月|월)(?:\s*(?P<day>\d{1,2})(?:日|일))?"
+            + _TIME,
             r"(?P<year>\d{4})\.\s+(?P<month>\d{1,2})\.\s+(?P<day>\d{1,2})\.?",
             r"(?:FY\s?)?" + _CENTURY + r"[-\s/:.]*[Qq](?P<quarter>[1-4])",
             r"FY\s?" + _SHORT + r"[-\s/:.]*[Qq](?P<quarter>[1-4])",
@@ -70,7 +71,9 @@ _PATTERNS = tuple(
         ),
     )
 )
-_YEARS = re.compile(rf"(?:FY\s?)?{_CENTURY}\s?[-/–]\s?(?P<next>\d{{4}}|\d{{2}})|FY\s?(?P<short>\d{{4}}|\d{{2}})")
+_YEARS = re.compile(
+    rf"(?:FY\s?)?{_CENTURY}\s?[-/–]\s?(?P<next>\d{{4}}|\d{{2}})|FY\s?(?P<short>\d{{4}}|\d{{2}})"
+)
 _COMPACT = re.compile(r"\d{8}T\d{4,6}.*")
 # in English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Danish, Norwegian, Polish, Russian
 _MONTHS = (
@@ -164,7 +167,9 @@ def _made(part: dict[str, str | None], order: str) -> datetime.datetime | None:
     midnight = hour == 24 and minute == second == micro == 0  # at the end of that day
     try:
         if part.get("week"):
-            monday = datetime.date.fromisocalendar(year, int(part["week"] or 1), int(part.get("weekday") or 1))
+            monday = datetime.date.fromisocalendar(
+                year, int(part["week"] or 1), int(part.get("weekday") or 1)
+            )
             return datetime.datetime.combine(monday, datetime.time())
         time = datetime.datetime(year, month, day, 0 if midnight else hour, minute, second, micro)
         return time + datetime.timedelta(days=midnight) - _east(part.get("zone"))

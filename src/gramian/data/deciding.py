@@ -12,14 +12,7 @@ import numpy as np
 
 from gramian.data.cells import Cells
 from gramian.data.dates import ORDERS, read_date, read_span
-from gramian.data.numerals import (
-    NONE,
-    mostly_numbers,
-    points_part_thousands,
-    shape_of,
-    signs_in,
-    written,
-)
+from gramian.data.numerals import NONE, mostly_numbers, points_part_thousands, shape_of, signs_in, written
 from gramian.data.readings import (
     UNITS,
     YES_NO,

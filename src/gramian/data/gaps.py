@@ -144,9 +144,13 @@ def whole_rows(X: Array, columns: Columns, rule: str, indicators: bool, room: Ro
     rows = int(np.sum([np.isnan(b).any(axis=1).sum() for _, b in _blocks(X)]))
     has = "have" if rows > 1 else "has"
     some = some_of([columns.names[j] for j in np.flatnonzero(absent)], 4)
-    note = f"{rows:,} of {len(X):,} rows {has} missing cells ({some}), filled from the {donors.count} most similar"
+    note = f"{rows:,} of {len(X):,} rows {has} missing cells ({some}), filled from the {donors.count}"
     empty = [columns.names[j] for j in np.flatnonzero(absent == len(X))]
-    notes = (*columns.notes, f"{note} rows", *(f"{name} has no value in any row" for name in empty))
+    notes = (
+        *columns.notes,
+        f"{note} most similar rows",
+        *(f"{name} has no value in any row" for name in empty),
+    )
     made = replace(columns, names=names, gaps=gaps, notes=notes)
 
     def parts() -> Iterator[Array]:

@@ -15,7 +15,9 @@ _NUMBER = re.compile(
 )
 _WHOLE = re.compile(r"(?<=\d)\s*[.,:/]-$")  # 5.-, 5:- and 5/-, as prices without cents are written
 _DASH = re.compile("[-−–]")
-_NOTHING = re.compile(r"([^\W\d]{1,3}|[^\w\s.-])\s*-|-\s*([^\W\d]{1,3}|[^\w\s.-])")  # "$ -", as ledgers write 0
+_NOTHING = re.compile(
+    r"([^\W\d]{1,3}|[^\w\s.-])\s*-|-\s*([^\W\d]{1,3}|[^\w\s.-])"
+)  # "$ -", as ledgers write 0
 _SCALES = {*"KkMBbT", "Mio", "Mrd", "Mn", "mn", "bn", "Bn", "mil", "Mio.", "Mrd."}  # of a number without one?
 _ABOUT, _BEFORE = "~≈", "~≈%"  # signs that may stand before a number, currencies aside
 LONGEST = 60  # characters of a number with its sign; the pattern above takes the square of their count

@@ -698,10 +698,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return draws
         return draws[:, 0, :] if draws.shape[1] == 1 and self._is_single() else draws
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0, **columns: Any) -> Array:
         """Joint draws of observations, as scikit-learn's GaussianProcessRegressor has them: `sample` with
-        target="y"."""
-        return self.sample(X, n_samples, target="y", random_state=random_state)
+        target="y". `columns`, such as exposure, are as in `predict`."""
+        return self.sample(X, n_samples, target="y", random_state=random_state, **columns)
 
     def predict_quantiles(
         self,

@@ -107,8 +107,8 @@ def _words(columns: Columns) -> Iterator[str]:
         digits = sum(1 for word in categories if re.match(r"\W{0,3}\d", word))
         if len(categories) > MANY_DIGITS and digits > OWN_CATEGORY * len(categories):
             yield (
-                f"Column {columns.names[j]!r} has words that begin with digits ({categories[0]!r}), and they are"
-                f" {len(categories):,} categories. If they are numbers or dates, write them as 1234.5 or"
+                f"Column {columns.names[j]!r} has words that begin with digits ({categories[0]!r}), and they"
+                f" are {len(categories):,} categories. If they are numbers or dates, write them as 1234.5 or"
                 " 2024-12-31."
             )
         alike = Counter(" ".join(word.casefold().split()) for word in categories)
@@ -117,8 +117,8 @@ def _words(columns: Columns) -> Iterator[str]:
             forms = [word for word in categories if " ".join(word.casefold().split()) == form]
             yield (
                 f"Column {columns.names[j]!r} has categories that differ in capitals or blanks alone"
-                f" ({', '.join(map(repr, forms[:3]))}), and each counts as another. If they are one, write them"
-                " alike."
+                f" ({', '.join(map(repr, forms[:3]))}), and each counts as another. If they are one, write"
+                " them alike."
             )
 
 
