@@ -247,7 +247,8 @@ class Normals(Predictive):
     def crps(self, y: ArrayLike) -> Array:
         # Gneiting and Raftery 2007, equation 21
         z = (self.checked(y) - self.mean) / self.std
-        density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+        with np.errstate(over="ignore", under="ignore"):  # far away it is 0
+            density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
         return self.std * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
 
     def mapped(self, change: Callable[[Normals], Predictive]) -> Predictive:
@@ -419,7 +420,8 @@ def mixed(parts: Sequence[Predictive]) -> Predictive:
 
 def log_normal(y: Array, mean: Array, var: Array) -> Array:
     """log N(y; mean, var), entry by entry."""
-    return -0.5 * ((y - mean) ** 2 / var + np.log(2 * np.pi * var))
+    with np.errstate(over="ignore"):  # minus infinity is the nearest number
+        return -0.5 * ((y - mean) ** 2 / var + np.log(2 * np.pi * var))
 
 
 def checked_levels(levels: ArrayLike) -> Array:

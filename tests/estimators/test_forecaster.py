@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 import gramian as gm
@@ -448,3 +449,18 @@ def test_draws_are_functions_whose_events_are_where_they_were_made() -> None:
         draws(np.datetime64("2030-01-01"))
     with pytest.raises(ParameterError, match="no series 'b'"):
         gp.draws(series="b")
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        (np.arange(14) * 1e-300, "1.3e-299 apart. Give them in other units"),
+        (np.arange(14) * 1e300, r"size 1\.3e\+301"),
+        ([*range(13), [1, 2]], "row 0 has 1 values, row 13 has 2"),
+        (sparse.csr_matrix(np.arange(14.0)[:, None]), "columns of one number each"),
+        (np.ma.masked_array(np.arange(14.0), np.arange(14) == 3), "masked"),
+    ],
+)
+def test_times_that_are_none(times, words):
+    with pytest.raises(InputError, match=words):
+        gm.GPForecaster().fit(times, np.arange(14.0))
