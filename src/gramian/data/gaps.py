@@ -87,7 +87,12 @@ class Donors:
 
     def _distances(self, rows: Array, pool: Array) -> Array:
         """The mean squared difference in the cells that both have, (r, m)."""
-        scale = np.nanstd(self.pool, axis=0, where=~np.isnan(self.pool).all(axis=0))
+        known = ~np.isnan(self.pool)
+        size = np.max(np.abs(self.pool), axis=0, initial=0.0, where=known)
+        size = np.where(size > 0, size, 1.0)  # scaled first: squares of 1e200 would overflow
+        unit, count = np.where(known, self.pool, 0.0) / size, np.maximum(np.sum(known, axis=0), 1)
+        centred = np.where(known, unit - np.sum(unit, axis=0) / count, 0.0)
+        scale = np.sqrt(np.sum(centred**2, axis=0) / count) * size
         total, shared = np.zeros((len(rows), len(pool))), np.zeros((len(rows), len(pool)))
         for j in range(rows.shape[1]):
             gap = rows[:, j][:, None] - pool[:, j]

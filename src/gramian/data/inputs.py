@@ -386,8 +386,11 @@ def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
     if values.dtype.kind in "Mm":
         days = "days since the first: (t - t.min()) / numpy.timedelta64(1, 'D')"
         raise InputError(f"Column {name!r} holds dates or times. Give a number instead, such as {days}.")
+    spans = values.dtype.kind == "O" and any(isinstance(v, np.timedelta64) for v in values)
     try:
-        return values.astype(np.float64)
+        with np.errstate(over="ignore"):  # of longer numbers: infinity is refused by the caller
+            if not spans:  # of which NumPy makes numbers, in whatever unit each has
+                return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
     for i, v in enumerate(values):
@@ -467,7 +470,7 @@ def kind_of(value: float) -> str:
 
 def _is_number(v: Any) -> bool:
     if not isinstance(v, (str, bytes)):
-        return isinstance(v, (numbers.Real, Decimal, np.bool_))
+        return isinstance(v, (numbers.Real, Decimal, np.bool_)) and not isinstance(v, np.timedelta64)
     try:
         float(v)
     except ValueError:
