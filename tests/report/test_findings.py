@@ -264,6 +264,33 @@ def test_a_class_is_given_away():
     assert "L002" in [finding.code for finding in given_away_class().report().findings]
 
 
+def test_a_column_of_days_numbers_no_rows():
+    """Also where it counts them, one by one: what is later is known of it, and new rows have it."""
+    X, y, _ = rows()
+    table = pd.DataFrame({"day": np.arange(80), "a": X[:, 0]})
+    assert "L001" in GPRegressor("matern52").fit(table, y).report().passed
+    assert "L001" not in numbered().report().passed
+
+
+def test_rows_beyond_the_data_are_the_first_cause():
+    """Scores of such rows are no reason to try another kernel."""
+    gp, *given = TRIGGERS["X001"]()
+    found = gp.report(None, *given).findings
+    of_scores = [finding for finding in found if finding.code in ("Q001", "Q002", "Q003", "Q005")]
+    assert of_scores
+    assert all(finding.cure.startswith("See X001 first") for finding in of_scores)
+    alone = [finding.cure for finding in TRIGGERS["Q002"]().report().findings]
+    assert not any("X001" in cure for cure in alone)
+
+
+def test_findings_are_sentences():
+    for code in ("P002", "P003", "Q001", "Q002"):
+        gp = TRIGGERS[code]()
+        (finding,) = [own for own in gp.report().findings if own.code == code]
+        assert finding.text[0].isupper() or finding.text[0] in "'x"
+        assert finding.name not in finding.text
+
+
 # Good fits. -------------------------------------------------------------------------------------------------
 
 

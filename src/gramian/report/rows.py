@@ -16,6 +16,8 @@ from gramian.data.inputs import Columns, some_of
 
 FEW = 10  # rows of which nothing is said but what is so by their number alone
 MANY = 1_000_000  # numbers in X beyond which rows are not compared with each other
+# a column of such a name that counts the rows is a time, and no number of a row
+TIMES = frozenset(("time", "date", "day", "week", "month", "year", "hour", "minute", "timestamp", "t", "ds"))
 PLACEHOLDERS = frozenset({99.0, 999.0, 9999.0, 99999.0, 999999.0, 999.9, 9999.9})  # of either sign
 FAR = 3.0  # times the range of all others, for one of these to be none of them
 SMALL = 5.0, 1000.0  # counts begin this low, and have such a mean at most: dollars and metres do not
@@ -74,6 +76,7 @@ def _names_of_rows(X: Array, columns: Columns, width: Array) -> Iterator[str]:
     """Columns that number or name the rows, beside others that could tell something."""
     n = len(X)
     timed = {j for j, reading in columns.readings.items() if reading.days is not None}
+    timed |= {j for j, name in enumerate(columns.names) if name.lower() in TIMES}
     for j in np.flatnonzero(
         width == n - 1
     ).tolist():  # whole numbers without a gap, each once, are so far apart
