@@ -272,6 +272,17 @@ def test_a_column_of_days_numbers_no_rows():
     assert "L001" not in numbered().report().passed
 
 
+def test_rounded_rows_that_are_equal_by_chance_are_no_copies():
+    """A machine that rounds: 50 inputs four times each, two rows of them with the same target."""
+    rng = np.random.default_rng(0)
+    x = np.repeat(np.linspace(0, 6, 50), 4)
+    y = np.sin(x) + 0.3 * rng.normal(size=200)
+    y[1], y[81] = y[0], y[80]
+    assert "D002" in fixed(1.0, 0.09, x[:, None], y).report().passed
+    y[1::4] = y[::4]  # and a table that was joined with itself
+    assert "D002" not in fixed(1.0, 0.09, x[:, None], y).report().passed
+
+
 def test_rows_beyond_the_data_are_the_first_cause():
     """Scores of such rows are no reason to try another kernel."""
     gp, *given = TRIGGERS["X001"]()

@@ -112,7 +112,7 @@ def checks() -> tuple[tuple[str, Callable[[Case], Found]], ...]:
 
 
 def with_causes(findings: list[Finding], tested: bool) -> list[Finding]:
-    """Rows beyond the data are foretold badly by any kernel: scores of such rows send nobody to another one."""
+    """Rows beyond the data are foretold badly by any kernel: their scores send nobody to another one."""
     if not tested or not any(found.code == "X001" for found in findings):
         return findings
     first = "See X001 first: rows beyond the data may be all of it."
@@ -157,8 +157,8 @@ def of_fit(case: Case) -> Found:
         if code is not None and code != "P003":  # by what columns do to f, below
             text, _, cure = note.partition(". ")
             if code == "P002":  # whose name says it already
-                text = text.replace("at its floor: ", "").removeprefix("noise: ")
-            told = Finding(code, f"{sentence(text).rstrip('.')}.", cure or CURES.get(code, ""))
+                text = sentence(text.replace("at its floor: ", "").removeprefix("noise: "))
+            told = Finding(code, f"{text.rstrip('.')}.", cure or CURES.get(code, ""))
             found.setdefault(code, []).append(told)
     if not outcome.converged and outcome.stopped != "sampled" and not found["F001"]:
         found["F001"].append(Finding("F001", f"It ended by: {outcome.stopped}."))

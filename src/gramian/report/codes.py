@@ -97,7 +97,7 @@ _NOTES: tuple[tuple[str, str | None], ...] = (
         r"parameters are not fitted|stopped early|ended early|interrupted|fitted to the end|no posterior",
         "F001",
     ),
-    (r"factorisations on the way failed|Inputs are uncertain", None),
+    (r"factorisations on the way failed|Inputs are uncertain|this summand is nearly noise", None),
     (r"The solver missed its tolerance", "F002"),
     (r"singular to rounding", "F003"),
     (r"time limit .*was passed|time limit (left no time|allows)", "F004"),

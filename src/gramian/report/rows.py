@@ -20,6 +20,8 @@ MANY = 1_000_000  # numbers in X beyond which rows are not compared with each ot
 TIMES = frozenset(("time", "date", "day", "week", "month", "year", "hour", "minute", "timestamp", "t", "ds"))
 PLACEHOLDERS = frozenset({99.0, 999.0, 9999.0, 99999.0, 999999.0, 999.9, 9999.9})  # of either sign
 FAR = 3.0  # times the range of all others, for one of these to be none of them
+BY_CHANCE = 0.1  # of the rows whose target differs: rounded numbers that are equal now and then are no copies
+FEW_COPIES = 0.005  # of all rows, that change neither noise nor scores
 SMALL = 5.0, 1000.0  # counts begin this low, and have such a mean at most: dollars and metres do not
 OWN_CATEGORY = 0.9  # of the rows with a category that no other has: names, not categories
 SKEWED = 1.0  # skewness from which on a positive target asks for its logarithm; 1.75 if log y ~ N(., 0.5^2)
@@ -112,7 +114,7 @@ def _repeats(X: Array, Y: Array, gaussian: bool) -> Iterator[str]:
         return
     same = np.all((Y[again] == Y[twin[again]]) | np.isnan(Y[again]), axis=1)
     copies, others = int(np.sum(same)), int(np.sum(~same))
-    if copies:
+    if copies > max(BY_CHANCE * others, FEW_COPIES * len(X)):
         yield (
             f"{_rows(copies)} another's inputs with the same target. If they were copied, keep one of each:"
             " they count as observations of their own, and make noise look smaller than it is."
