@@ -382,6 +382,16 @@ def test_a_file_gives_the_same_bits(daily, tmp_path) -> None:
     assert again.get_params() == gp.get_params()
 
 
+def test_a_file_of_a_series_in_logarithms(tmp_path) -> None:
+    t = np.arange(60)
+    y = np.exp(0.03 * t + 0.3 * np.sin(2 * np.pi * t / 12) + 0.05 * np.random.default_rng(0).normal(size=60))
+    gp = gm.GPForecaster(random_state=0).fit(np.datetime64("2020-01", "M") + t, y)
+    assert "logarithm of y: taken" in "".join(gp.outcome_.choice)
+    gp.save(tmp_path / "shares.gm")
+    again = gm.load(tmp_path / "shares.gm")
+    assert np.array_equal(gp.forecast(9)["upper"], again.forecast(9)["upper"])
+
+
 def test_a_file_of_several_series_with_regressors(tmp_path) -> None:
     rng, n = np.random.default_rng(0), 30
     frame = pd.DataFrame(
