@@ -1,10 +1,11 @@
 """The site: Sphinx on the pages of this folder, which stay readable as they are. Built by `make docs`.
 
-Three things happen to a page on its way, so that nothing is written twice:
+Four things happen to a page on its way, so that nothing is written twice:
 
     <!-- picture plot_x: caption -->   becomes the picture of gallery/plot_x.py, drawn in the same build
     <!-- pages -->                     becomes the table of pages in README.md
     <!-- file X.md -->                 becomes a file beside this folder, and links to that file lead here
+    <!-- explorer -->                  becomes the explorer itself: its files are copied into the folder play/
 
 Docstrings are plain text with `names` in backticks and formulas indented; `as_rst` says that to docutils.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import warnings
 from pathlib import Path
@@ -108,6 +110,15 @@ FIGURE = """:::{{figure}} {up}examples/images/sphx_glr_{name}_001.png
 
 {caption} ([its code]({up}examples/{name}.rst))
 :::"""
+PLAY = """:::{{button-link}} {up}play/index.html
+:color: primary
+
+Open the explorer
+:::
+
+```{{raw}} html
+<iframe class="play" src="{up}play/index.html" title="The explorer" loading="lazy"></iframe>
+```"""
 FILE = re.compile(r"<!-- file (\w+\.md) -->")
 PICTURE = re.compile(r"<!-- picture (plot_\w+): (.*?) -->", re.DOTALL)
 ROOT_FILES = {
@@ -143,6 +154,7 @@ def prepare(app: Any, docname: str, source: list[str]) -> None:
         return moved((ROOT / match[1]).read_text(encoding="utf-8"), up)
 
     text = FILE.sub(file, PICTURE.sub(figure, source[0])).replace("<!-- pages -->", table_of_pages(up))
+    text = text.replace("<!-- explorer -->", PLAY.format(up=up))
     for name, page in ROOT_FILES.items():
         text = text.replace(f"](../{up}{name})", f"]({up}{page})")
     source[0] = text
@@ -164,6 +176,8 @@ def escaped(text: str) -> str:
 def as_rst(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """A docstring of ours as docutils wants it: what is indented in running text is shown as it stands."""
     found, in_sections, literal = [], False, False
+    if what == "property":  # whose first line napoleon takes for "type: text" where it has a colon
+        found.append("")
     for k, line in enumerate(lines):
         in_sections = in_sections or (k + 1 < len(lines) and bool(SECTION.match(lines[k + 1])))
         if SECTION.match(line):
@@ -183,7 +197,15 @@ def as_rst(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[s
     lines[:] = found
 
 
+def with_explorer(app: Any, failed: Exception | None) -> None:
+    """The page of the explorer, which works without a server behind it."""
+    if failed is None and app.builder.format == "html":
+        static = ROOT / "src" / "gramian" / "explore" / "static"
+        shutil.copytree(static, Path(app.outdir) / "play", dirs_exist_ok=True)
+
+
 def setup(app: Any) -> dict[str, bool]:
+    app.connect("build-finished", with_explorer)
     app.connect("source-read", prepare)
     app.connect("autodoc-process-docstring", as_rst, priority=400)  # before napoleon, which reads sections
     return {"parallel_read_safe": True}

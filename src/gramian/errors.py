@@ -16,6 +16,7 @@ _NUMPY = re.compile(
 _UNSEEN = re.compile(
     "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
 )
+LONGEST = 4000  # characters of a message
 _TRUTH = re.compile(r"\bnp\.(True|False)_")
 
 
@@ -35,11 +36,17 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
+def brief(text: str) -> str:
+    """A message without the middle, where a cell of a page or more stands in it: its beginning says what is
+    wrong, its end what to do."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 4 :]}"
+
+
 class GramianError(ValueError):
     """The parent of all errors raised by gramian on purpose."""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(visible(plain(message)))
+        super().__init__(brief(visible(plain(message))))
 
 
 class InputError(GramianError):

@@ -33,6 +33,7 @@ from gramian.errors import InputError, ParameterError
 
 Entries = NDArray[np.intp]
 
+TINIEST = float(np.finfo(np.float64).tiny)
 BLOCK = 1024  # rows whose quantiles are sought together
 _WIDENINGS = 200  # of an interval that does not hold its quantile: 1e60 times its width
 _NODES, _SUMMED = 48, 1000  # of integrals for scores; whole numbers that are summed over instead
@@ -226,7 +227,7 @@ class Normals(Predictive):
         return self._known
 
     def below(self, y: Array, entries: Entries) -> Array:
-        return ndtr((y - self.mean.ravel()[entries]) / self.std.ravel()[entries])
+        return ndtr(standardised(y, self.mean.ravel()[entries], self.std.ravel()[entries]))
 
     def quantile(self, levels: ArrayLike) -> Array:
         z = ndtri(checked_levels(levels)).reshape(-1, *[1] * (self.mean.ndim - 1))
@@ -246,9 +247,11 @@ class Normals(Predictive):
 
     def crps(self, y: ArrayLike) -> Array:
         # Gneiting and Raftery 2007, equation 21
-        z = (self.checked(y) - self.mean) / self.std
-        density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
-        return self.std * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
+        z = standardised(self.checked(y), self.mean, self.std)
+        with np.errstate(over="ignore"):  # far away it is 0
+            density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+        shape = 2 * density - 1 / np.sqrt(np.pi)
+        return (self.checked(y) - self.mean) * (2 * ndtr(z) - 1) + self.std * shape
 
     def mapped(self, change: Callable[[Normals], Predictive]) -> Predictive:
         return change(self)
@@ -283,7 +286,9 @@ class NoisyNormals(Predictive):
         return self.location, np.sqrt(self.var + self.noise @ self.weights)
 
     def below(self, y: Array, entries: Entries) -> Array:
-        return ndtr((y - self.location[entries])[:, None] / self._stds(entries)) @ self.weights
+        return (
+            ndtr(standardised(y[:, None], self.location[entries, None], self._stds(entries))) @ self.weights
+        )
 
     def ends(self, level: Array, entries: Entries) -> tuple[Array, Array]:
         # Half of what lies beyond the quantile is left to the widest parts, and half to the tails of all
@@ -417,9 +422,17 @@ def mixed(parts: Sequence[Predictive]) -> Predictive:
     return parts[0] if len(parts) == 1 else Blend(parts)
 
 
+def standardised(y: Array, mean: Array, std: Array) -> Array:
+    """How many standard deviations y is from the mean; of one that is 0, as of the least number."""
+    with np.errstate(over="ignore"):  # infinity is the nearest number
+        return (y - mean) / np.maximum(std, TINIEST)
+
+
 def log_normal(y: Array, mean: Array, var: Array) -> Array:
     """log N(y; mean, var), entry by entry."""
-    return -0.5 * ((y - mean) ** 2 / var + np.log(2 * np.pi * var))
+    var = np.maximum(var, TINIEST)
+    with np.errstate(over="ignore"):  # minus infinity is the nearest number
+        return -0.5 * ((y - mean) ** 2 / var + np.log(2 * np.pi * var))
 
 
 def checked_levels(levels: ArrayLike) -> Array:

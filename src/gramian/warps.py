@@ -17,6 +17,7 @@ above 1 it pushes them out. Sources: Snelson, Rasmussen and Ghahramani 2004 (the
 from __future__ import annotations
 
 import dataclasses
+import sys
 from abc import abstractmethod
 from typing import ClassVar, Self
 
@@ -156,7 +157,7 @@ class Log(Warp):
     unit: tuple[float, ...] = (1.0,)
     centre: tuple[float, ...] = (0.0,)
     width: tuple[float, ...] = (1.0,)
-    reach: tuple[float, ...] = (np.inf,)  # how large y counts in means
+    reach: tuple[float, ...] = (sys.float_info.max,)  # how large y counts in means; a file holds no infinity
 
     def forward(self, Y: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):  # below 0 there is nothing

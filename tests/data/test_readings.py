@@ -74,6 +74,28 @@ CASES = [
     (["1.234,56-", "7,5"], Numbers(",", ".", ()), [-1234.56, 7.5]),
     (["PAT-0001", "PAT-0002"], Categories(("PAT-0001", "PAT-0002")), [0, 1]),
     (["3/4/2024", "14/3/2024"], Dates("2024-03-14T00:00:00", "days", "dmy"), [20, 0]),
+    (["Rs. 12,34,567", "Rs.1,000/-"], Numbers(".", ",", ("Rs.",)), [1234567, 1000]),
+    (["Fr. 1'250.–", "Fr. 80.-", "Fr. 3.50"], Numbers(".", "'", ("Fr.",)), [1250, 80, 3.5]),
+    (["250:-", "80:-"], Numbers(), [250, 80]),
+    (["20.5 ° C", "-3 ° C"], Numbers(".", "", ("° C",)), [20.5, -3]),
+    (["1,200 sq. ft.", "950 sq. ft."], Numbers(".", ",", ("sq. ft.",)), [1200, 950]),
+    (["%12.5", "%3"], Numbers(".", "", ("%",)), [12.5, 3]),
+    (["~12.5", "3", "4"], Numbers(".", "", ("~",)), [12.5, 3, 4]),
+    (["$1.5M", "$0.25M"], Numbers(".", "", ("$", "M")), [1.5, 0.25]),
+    ([" $ -   ", " $ (5.50)", " $ 1,200.00 "], Numbers(".", ",", ("$", "()")), [0, -5.5, 1200]),
+    (["- €", "1.200,50 €"], Numbers(",", ".", ("€",)), [0, 1200.5]),
+    (['="1.5"', '="2"'], None, [1.5, 2]),
+    (["1.5", "#WERT!", "#NV", "#¡VALOR!", "1.#IND"], None, [1.5] + 4 * [np.nan]),
+    (["1.5", "k.A.", "*", ".B", "(D)", "n/d"], Numbers(), [1.5] + 5 * [np.nan]),
+    (["1.5", "..", "…", "–", ":"], None, [1.5] + 4 * [np.nan]),
+    (["2024-01-01", "0000-00-00", "2024-01-09"], Dates("2024-01-01T00:00:00", "days"), [0, np.nan, 8]),
+    (["2008/09", "2009/10", "2011/12"], Dates("2008-01-01T00:00:00", "days", "fy"), [0, 366, 1096]),
+    (["FY2008-09", "2009-2010", "FY12"], Dates("2008-01-01T00:00:00", "days", "fy"), [0, 366, 1461]),
+    (["1:03.9", "0:59.5"], Durations("hours"), [63.9 / 3600, 59.5 / 3600]),
+    (["1h05", "2 h 30"], Durations("hours"), [1 + 5 / 60, 2.5]),
+    (["Q1-1", "Q2-7"], Categories(("Q1-1", "Q2-7")), [0, 1]),
+    (["2024-001", "2024-117"], Categories(("2024-001", "2024-117")), [0, 1]),
+    (["3 bed flat", "2 bed house"], Categories(("2 bed house", "3 bed flat")), [1, 0]),
 ]
 
 
@@ -82,6 +104,69 @@ def test_what_cells_become(cells, reading, numbers):
     assert decided(cells) == reading
     np.testing.assert_allclose((reading or PLAIN).numbers(text_cells(cells)), numbers, rtol=1e-12)
     assert decided(cells, blocks=2) == reading  # block by block as all at once
+
+
+# of one day each in all these forms, the last ones of a time as well
+DAYS = """
+4 maj 2022|4 maja 2022|4 мая 2022|04MAY2022|4-May-22|04/May/2022|04/mai/2022|2022-May-04
+2022年5月4日|2022. 5. 4.|04. 05. 2022|4er mai 2022
+"""
+TIMES = """
+20220504T133000|04MAY2022:13:30:00|04/May/2022:13:30:00 +0000|Wed May  4 13:30:00 2022|04.05.2022 13.30 Uhr
+4/05/2022 13h30|04.05.2022 - 13:30|4 mai 2022 à 13:30|2022-05-04 14:30 BST|2022-05-04 15:30 MESZ
+2022-05-04 09:30 EDT|2022-05-04T15:30:00+02:00[Europe/Paris]|2022-05-04 15:30:00+02
+"""
+MONTHS = "Mai-22|mai/22|May/2022|May, 2022|2022 May|2022-May|2022M05|2022-M05"
+QUARTERS = "2022:Q2|2Q2022|2Q22|Q2-22|Q2 '22|Q2.2022|2. Quartal 2022|T2 2022|FY22 Q2|FY2022-Q2|2º trim. 2022"
+
+
+def test_a_date_in_many_forms():
+    for forms, hours in ((DAYS, 0), (TIMES, 13.5)):
+        for form in forms.strip().replace("\n", "|").split("|"):
+            assert read_date(form) == datetime.datetime(2022, 5, 4) + datetime.timedelta(hours=hours), form
+    assert {read_date(form) for form in MONTHS.split("|")} == {datetime.datetime(2022, 5, 1)}
+    assert {read_date(form) for form in QUARTERS.split("|")} == {datetime.datetime(2022, 4, 1)}
+    halves = ("2022H2", "H2 2022", "2H22", "2022-S2")
+    assert {read_date(form) for form in halves} == {datetime.datetime(2022, 7, 1)}
+    weeks = ("KW 18/2022", "2022 week 18", "W18 2022", "2022-W18")
+    assert {read_date(form) for form in weeks} == {datetime.datetime(2022, 5, 2)}
+    assert read_date("2022-05-03 24:00") == datetime.datetime(2022, 5, 4)
+    assert read_date("2022-05-03 24:01") is None
+
+
+@pytest.mark.parametrize("wrong", ["31.02.2024", "soon", "2024-05"])
+def test_what_is_no_date_among_dates_is_a_mistake(wrong):
+    cells = [f"{day:02d}.01.2024" for day in range(1, 20)] + [wrong]
+    if wrong == "2024-05":  # a month is its first day
+        assert decided(cells) == Dates("2024-01-01T00:00:00", "days")
+        return
+    with pytest.raises(MisreadError, match=f"'{wrong}' is not a date"):
+        decided(cells).numbers(text_cells(cells))
+    # words among which a few are dates are words
+    assert isinstance(decided([*cells[:2], "soon", "late", wrong]), Categories)
+
+
+def test_points_between_thousands_are_no_decimals():
+    """By the numbers below a thousand, which have none, or by the commas of other columns."""
+    assert decided(["59.779", "760", "1.205"], comma=True) == Numbers(",", ".", ())
+    assert decided(["59,779", "760", "1,205"], comma=True) == Numbers(".", ",", ())
+    for cells in (["59.779", "760.5"], ["59.779", "1760"], ["59.779", "0.5"], ["59.779", "1.205"]):
+        assert decided(cells, comma=True) is None, cells
+    assert decided(["59.779", "760"]) is None  # in a file whose commas separate cells
+    seen = Seen(commas=True)
+    seen.add(text_cells(["59.779", "1.205"], True))
+    assert seen.reading() == Numbers(",", ".", ())
+
+
+def test_a_number_without_the_letter_of_thousands_is_not_guessed():
+    assert decided(["1.2K", "3K"]) == Numbers(".", "", ("K",))
+    assert decided(["1.2K", "3K", "950"]) is None
+
+
+def test_the_cell_that_is_unlike_the_others_is_named():
+    cells = ["$5.00", "$7.50", "five", "$9.00"]
+    with pytest.raises(MisreadError, match=r"'five' is not a number in \$, as the others are"):
+        decided(cells).numbers(text_cells(cells))
 
 
 def test_a_comma_before_three_digits_is_a_decimal_where_the_file_says_so():
@@ -98,6 +183,7 @@ def test_a_comma_before_three_digits_is_a_decimal_where_the_file_says_so():
         (["1", "2o", "3"], "'2o' is not a number"),
         (["1.5", "2_000"], "because of its underscore"),
         (["1,5", "2.5"], "because of its comma"),
+        (["$5-", "$7"], r"'\$5-' is not a number"),
         (["1.5", "<0.5", "2"], "'<0.5' is a limit, not a number; write the limit itself"),
     ],
 )

@@ -388,6 +388,83 @@ def test_text_in_other_encodings_is_read_with_a_note(tmp_path, encoding):
     assert table.notes == notes.get(encoding, ("text in UTF-16",))
 
 
+@pytest.mark.parametrize(
+    ("encoding", "named", "name", "words"),
+    [
+        ("cp932", "Shift JIS", "日付", ["2022年5月1日", "2022年5月2日"]),
+        ("cp1251", "Windows-1251", "Город", ["Москва", "Казань"]),
+        ("gb18030", "GB 18030", "城市", ["北京市中心", "上海浦东新区"]),
+        ("euc-kr", "EUC-KR", "도시", ["서울특별시", "부산광역시"]),
+    ],
+)
+def test_text_of_other_scripts_is_read_with_a_note(tmp_path, encoding, named, name, words):
+    raw = f"{name},t\n" + "".join(f"{word},{k}\n" for k, word in enumerate(words))
+    table = table_of(tmp_path, raw.encode(encoding))
+    assert table.names == (name, "t")
+    assert table.text(name).tolist() == words
+    assert table.notes == (f"text in {named}",)
+
+
+def test_an_encoding_that_cannot_be_told_is_refused(tmp_path):
+    raw = "πόλη,t\nΑθήνα,1\nΠάτρα,2\n".encode("cp1253")
+    assert "neither UTF-8 nor Western, with bytes such as" in refusal(tmp_path, raw)
+
+
+def test_western_quotes_are_no_japanese(tmp_path):
+    raw = "name,t\nl’été – “ici”,1\nd’où… Œuvre,2\n".encode("cp1252")
+    assert table_of(tmp_path, raw).text("name").tolist() == ["l’été – “ici”", "d’où… Œuvre"]
+
+
+def test_names_in_two_lines_are_put_together(tmp_path):
+    body = "".join(f"r{k},{k}.5,{k},2{k},3{k}\n" for k in range(6))
+    table = table_of(tmp_path, "Region,2021,,2022,\n,Male,Female,Male,Female\n" + body)
+    assert table.names == ("Region", "2021 Male", "2021 Female", "2022 Male", "2022 Female")
+    assert table.notes == ("two lines of column names put together ('Region')",)
+    # as pandas writes columns of two levels, with its index
+    levels = ",flat,flat,money\n,area,rooms,price\n" + "".join(f"{k},{k}.5,{k},9{k}\n" for k in range(6))
+    assert table_of(tmp_path, levels).names == ("area", "rooms", "price")
+    # a row of words below names of which one is there twice is a row, and the names are refused
+    twice = "a,b,b\nx,y,z\n" + "u,v,w\n" * 5
+    assert "b is the name of more than one column" in refusal(tmp_path, twice)
+
+
+def test_quoted_cells_between_blanks(tmp_path):
+    """As R writes a table: the names without one for those of the rows."""
+    body = "".join(f'"{k}" {k}.5 "Old Town" {2 * k}\n' for k in range(1, 21))
+    table = table_of(tmp_path, '"area" "kind" "y"\n' + body, name="d.txt")
+    assert table.names == ("area", "kind", "y")
+    assert table.text("kind")[0] == "Old Town"
+
+
+@pytest.mark.parametrize("kind", ["feather", "arrow", "stream"])
+def test_files_of_arrow(tmp_path, kind):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table(
+        {"n": [1, None, 3], "k": [2**60, 5, 6], "w": pa.array(["a", "b", "a"]).dictionary_encode()}
+    )
+    path = tmp_path / ("d.feather" if kind == "feather" else "d.arrow")
+    with pa.OSFile(str(path), "wb") as sink:
+        writer = (pa.ipc.new_stream if kind == "stream" else pa.ipc.new_file)(sink, table.schema)
+        writer.write_table(table, max_chunksize=2)
+        writer.close()
+    read = read_table(path)
+    assert read.numbers("n", missing="nan").tolist()[::2] == [1, 3]
+    assert read.text("k").tolist() == [str(2**60), "5", "6"]
+    assert read.text("w").tolist() == ["a", "b", "a"]
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(TableError, match="cannot be read as Arrow's or Feather"):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"), [("<html><table>", "a web page"), ("a\tb\n1\t2\n", "text under the name")]
+)
+def test_what_portals_call_a_workbook(tmp_path, content, told):
+    (tmp_path / "d.xls").write_text(content)
+    with pytest.raises(TableError, match=told):
+        read_table(tmp_path / "d.xls")
+
+
 def test_a_cut_off_file_of_utf_16(tmp_path):
     assert "is cut off or damaged" in refusal(tmp_path, "a,b\n1,2\n".encode("utf-16")[:-1])
 

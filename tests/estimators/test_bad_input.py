@@ -488,3 +488,89 @@ def test_all_errors_are_value_errors():
     for error in (InputError, ParameterError, NumericalError, gm.errors.MemoryLimitError):
         assert issubclass(error, GramianError)
         assert issubclass(error, ValueError)
+
+
+# What predictions are held against. -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return gm.GPRegressor(gm.RBF(), noise=0.1, optimize=False).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def told_apart():
+    return gm.GPClassifier(gm.RBF(), optimize=False).fit(X, LABELS)
+
+
+@pytest.mark.parametrize("question", ["evaluate", "log_density", "score"])
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        (changed(y, 3, 1e200), r"1e\+200 in row 3, whose square"),
+        (changed(y, 3, np.inf), "infinity: row 3"),
+        (changed(y, 3, None), "NaN: row 3"),
+        ([*y[:3], pd.NaT, *y[4:]], "NaN: row 3"),
+        (changed(y, 3, "x"), "'x' in row 3"),
+        (y + 1j, "Complex"),
+        (y[:3], r"\[20, 3\]"),
+        (np.column_stack([y, y]), r"y has shape \(20, 2\)"),
+        ([[1.0, 2.0], [3.0]] * 10, "row 0 has 2 values, row 1 has 1"),
+        (np.ma.masked_array(y, y > 0), "masked"),
+        (None, "y is None"),
+        ([], r"\[20, 0\]"),
+    ],
+)
+def test_targets_that_nothing_can_be_held_against(learned, known, words, question):
+    with pytest.raises(InputError, match=words):
+        getattr(learned, question)(X, known)
+
+
+LABELS = np.where(y > 0, "a", "b")
+
+
+def relabelled(label):
+    """Row 3 has another label."""
+    labels = LABELS.astype(object)
+    labels[3] = label
+    return labels
+
+
+@pytest.mark.parametrize("question", ["evaluate", "log_density", "score"])
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        (relabelled(None), "row 3 has no label"),
+        (relabelled(pd.NaT), "row 3 has no label"),
+        (relabelled(pd.NA), "row 3 has no label"),
+        ([*LABELS[:3], ["a", "b"], *LABELS[4:]], "row 3 has 2"),
+        (LABELS[:3], r"\[20, 3\]"),
+        (np.column_stack([LABELS, LABELS]), r"y has shape \(20, 2\)"),
+        (None, "y is None"),
+        ([], r"\[20, 0\]"),
+    ],
+)
+def test_labels_that_nothing_can_be_held_against(told_apart, known, words, question):
+    with pytest.raises(InputError, match=words):
+        getattr(told_apart, question)(X, known)
+
+
+@pytest.mark.parametrize("label", ["c", 1, True, b"c", np.datetime64("2020-01-01"), object()])
+def test_a_label_that_was_never_seen_is_never_right(told_apart, label):
+    right = told_apart.predict(X) == LABELS
+    right[3] = False
+    assert told_apart.score(X, relabelled(label)) == np.mean(right)
+    with pytest.raises(InputError, match="none to train on"):
+        told_apart.evaluate(X, relabelled(label))
+
+
+def test_a_target_far_from_all_has_a_density_too(learned):
+    """1e149 under a standard deviation of about 1: its logarithm is near -1e298, and no warning is told."""
+    density = learned.log_density(X, changed(y, 3, 1e149))
+    assert np.argmin(density) == 3
+    assert density[3] < -1e290
+
+
+def test_labels_too_large_for_whole_numbers_are_labels():
+    large = np.where(y > 0, 1e300, -1e300)
+    assert set(gm.GPClassifier(gm.RBF(), optimize=False).fit(X, large).predict(X)) <= {1e300, -1e300}

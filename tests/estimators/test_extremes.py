@@ -239,3 +239,47 @@ def test_labels_of_binary_models_are_shown_without_control_characters(data, mult
     gp = gm.GPClassifier(gm.RBF(), multiclass=multiclass, optimize=False).fit(data[0], labels)
     assert "\x1b" not in f"{gp.summary()}{gp.parameters_}"
     assert "a\\x1b[1m against" in gp.summary()
+
+
+def test_a_cell_of_a_page_is_not_repeated_whole(data):
+    X, y = data
+    cells = y.astype(object)
+    cells[3] = "a" * 300_000
+    with pytest.raises(
+        InputError, match=r"Column 'y' has the text.* \.\.\. .*Give one number a row"
+    ) as caught:
+        check(X, cells)
+    assert len(str(caught.value)) < 5000
+
+
+def test_longer_numbers_beyond_all_floats_are_infinite(data):
+    X, y = data
+    with pytest.raises(InputError, match="infinity"):
+        check(with_cell(X, np.longdouble("1e4000"), object), y)
+
+
+def test_spans_of_time_among_numbers_are_refused(data):
+    X, y = data
+    with pytest.raises(InputError, match=r"row 3.*timedelta64"):
+        check(with_cell(X, np.timedelta64(2, "h"), object), y)
+
+
+def test_neighbours_of_far_columns_fill_gaps(data):
+    X, y = data
+    gappy = 1e160 * X
+    gappy[3, 0] = np.nan
+    check(gappy, y, kernel=None)
+
+
+@pytest.mark.parametrize("likelihood", [None, "student_t"])
+def test_who_is_sure_is_scored_too(likelihood):
+    """Of no noise, or of a target far away: scores are the nearest numbers, without warnings."""
+    X = np.linspace(0, 1, 5)[:, None]
+    sure = gm.GPRegressor(gm.RBF(), noise=0.0, likelihood=likelihood, optimize=False)
+    if likelihood is None:
+        gp = sure.fit(X, X[:, 0])
+        assert gp.evaluate(X, X[:, 0])["rmse"] < 1e-6
+    else:
+        gp = sure.set_params(noise=None).fit(X, X[:, 0])
+    far = X[:, 0] + [0, 0, 1e149, 0, 0]
+    assert gp.evaluate(X, far)["coverage95"] <= 0.8

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 import gramian as gm
@@ -382,6 +383,16 @@ def test_a_file_gives_the_same_bits(daily, tmp_path) -> None:
     assert again.get_params() == gp.get_params()
 
 
+def test_a_file_of_a_series_in_logarithms(tmp_path) -> None:
+    t = np.arange(60)
+    y = np.exp(0.03 * t + 0.3 * np.sin(2 * np.pi * t / 12) + 0.05 * np.random.default_rng(0).normal(size=60))
+    gp = gm.GPForecaster(random_state=0).fit(np.datetime64("2020-01", "M") + t, y)
+    assert "logarithm of y: taken" in "".join(gp.outcome_.choice)
+    gp.save(tmp_path / "shares.gm")
+    again = gm.load(tmp_path / "shares.gm")
+    assert np.array_equal(gp.forecast(9)["upper"], again.forecast(9)["upper"])
+
+
 def test_a_file_of_several_series_with_regressors(tmp_path) -> None:
     rng, n = np.random.default_rng(0), 30
     frame = pd.DataFrame(
@@ -448,3 +459,18 @@ def test_draws_are_functions_whose_events_are_where_they_were_made() -> None:
         draws(np.datetime64("2030-01-01"))
     with pytest.raises(ParameterError, match="no series 'b'"):
         gp.draws(series="b")
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        (np.arange(14) * 1e-300, "1.3e-299 apart. Give them in other units"),
+        (np.arange(14) * 1e300, r"size 1\.3e\+301"),
+        ([*range(13), [1, 2]], "row 0 has 1 values, row 13 has 2"),
+        (sparse.csr_matrix(np.arange(14.0)[:, None]), "columns of one number each"),
+        (np.ma.masked_array(np.arange(14.0), np.arange(14) == 3), "masked"),
+    ],
+)
+def test_times_that_are_none(times, words):
+    with pytest.raises(InputError, match=words):
+        gm.GPForecaster().fit(times, np.arange(14.0))

@@ -42,6 +42,15 @@ def test_a_short_lengthscale_is_one_that_does_not_reach_the_next_value(lengthsca
     assert ("far below 1, the usual step" in found) == told
 
 
+def test_a_short_lengthscale_of_one_summand_is_no_fault():
+    """The rest of the sum tells of f; that part is noise, and a note says so without a code."""
+    days = np.arange(200.0)[:, None]
+    gp = gm.GPRegressor(1.0 * gm.RBF(20.0) + 0.1 * gm.Matern12(0.01), optimize=False)
+    summary = gp.fit(days, np.sin(days[:, 0] / 20)).report()
+    assert "this summand is nearly noise" in str(gp.summary())
+    assert [finding.code for finding in summary.findings if finding.code in ("P004", "F009")] == []
+
+
 def test_steps_are_those_between_different_values():
     """Ten measurements a day: most neighbours are 0 apart, and the next value is still a day away."""
     days = np.repeat(np.arange(400.0), 10)[:, None]

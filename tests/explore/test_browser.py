@@ -162,6 +162,7 @@ def test_a_lesson(page, running, tmp_path):
     )
 
     folder = Path(os.environ.get("GRAMIAN_SCREENSHOTS", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
     page.js("scrollTo(0, 0)")
     assert page.driver.save_screenshot(str(folder / "explorer.png"))
     assert (folder / "explorer.png").stat().st_size > 20_000

@@ -69,3 +69,10 @@ def test_a_search_on_more_rows_finds_a_column_that_few_did_not(monkeypatch):
     monkeypatch.setattr(stages, "within_reach", lambda model, _: model)
     lost = stages.fit(model, data, closed(gm.Exact()), 0, rng, Report())
     assert lost.model.kernel.parameters()["lengthscale"].value[1] > 1e3
+
+
+def test_columns_whose_squares_leave_the_range_of_numbers():
+    limit = FAR * np.sqrt(3) * np.std(X, axis=0)
+    far = within_reach(Model(gm.RBF([1e206, 3e200, 1e206]), ZeroMean(), Gaussian(0.1)), 1e200 * X).kernel
+    found = far.parameters()["lengthscale"].value / 1e200
+    np.testing.assert_allclose(found, [limit[0], 3.0, 1e6])

@@ -56,6 +56,30 @@ def models(folder: Path) -> list[Path]:
         "labels": lambda: gm.GPClassifier(gm.RBF(0.5), **still).fit(plain, X["site"]),
         "pairs": lambda: gm.GPClassifier(gm.RBF(0.5), multiclass="ovo", **still).fit(plain, X["site"]),
         "svgp": lambda: gm.GPClassifier(gm.RBF(0.5), method=gm.SVGP(3), **still).fit(plain, y > 0),
+        "draws": lambda: gm.GPRegressor(gm.RBF(0.5), hyper="average", random_state=0).fit(plain, y),
+        "chains": lambda: gm.GPRegressor(
+            gm.RBF(0.5),
+            hyper="mcmc",
+            inference=gm.MCMC(2, warmup=20, draws=4, rounds=1),
+            random_state=0,
+            verbose=False,
+        ).fit(plain, y),
+        "warped": lambda: gm.GPRegressor(gm.RBF(0.5), warp=gm.SinhArcsinh(), **still).fit(plain, np.exp(y)),
+        "neighbours": lambda: gm.GPRegressor(gm.RBF(0.5), method=gm.Neighbours(3), **still).fit(plain, y),
+        "states": lambda: gm.GPRegressor(gm.Matern32(0.5), method="statespace", **still).fit(X[["a"]], y),
+        "coupled": lambda: gm.GPRegressor(gm.RBF(0.5), outputs="coupled", **still).fit(
+            plain, np.column_stack([y, 2 * y])
+        ),
+        "chained": lambda: gm.GPRegressor(gm.RBF(0.5), outputs="chained", **still).fit(
+            plain, np.column_stack([y, 2 * y])
+        ),
+        "noises": lambda: gm.GPRegressor(gm.RBF(0.5), likelihood="heteroscedastic", **still).fit(plain, y),
+        "deep": lambda: gm.DeepGPRegressor(n_inducing=3, steps=2, **still).fit(plain, y),
+        "deep labels": lambda: gm.DeepGPClassifier(n_inducing=3, steps=2, **still).fit(plain, X["site"]),
+        "latent": lambda: gm.GPLatent(1, n_inducing=3, max_iter=2, random_state=0).fit(plain),
+        "forecast": lambda: gm.GPForecaster(random_state=0, verbose=False, time_limit=1).fit(
+            pd.DataFrame({"date": pd.date_range("2024-01-01", periods=12), "y": y})
+        ),
     }
     for name, fit in fits.items():
         fit().save(folder / f"{name}.gm")
@@ -156,6 +180,16 @@ def rows(gp: Any) -> pd.DataFrame:
     return pd.DataFrame({name: [levels[name][0] if name in levels else 0.3] * 2 for name in columns.given})
 
 
+def ask(gp: Any) -> None:
+    """What a model is there for."""
+    if hasattr(gp, "forecast"):
+        gp.forecast(3)
+    elif hasattr(gp, "transform"):
+        gp.transform(rows(gp))
+    else:
+        gp.predict(rows(gp) if gp.fitted_.columns.named else rows(gp).to_numpy())
+
+
 def outcome(path: Path) -> str:
     """What becomes of a file: "refused", or "loaded", and then it predicts, or "beyond numbers" where that
     is what its predictions are said to be. Anything else is raised."""
@@ -169,7 +203,7 @@ def outcome(path: Path) -> str:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
-                gp.predict(rows(gp) if gp.fitted_.columns.named else rows(gp).to_numpy())
+                ask(gp)
             except InputError as error:  # of numbers such as 1e308
                 if "leave the range of numbers" not in str(error):
                     raise

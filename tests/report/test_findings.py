@@ -184,6 +184,12 @@ def placeheld():
     return fixed([1.0, 1.0], 0.01, X, y)
 
 
+def worded(form):
+    X, y, _ = rows()
+    words = np.array([form(k) for k in np.arange(80) % 15])
+    return GPRegressor("matern52", optimize=False).fit(pd.DataFrame({"a": X[:, 0], "size": words}), y)
+
+
 TRIGGERS = {
     "L001": numbered,
     "L002": given_away,
@@ -197,6 +203,9 @@ TRIGGERS = {
     "D007": outlier,
     "D008": rare,
     "D009": placeheld,
+    "D010": lambda: fixed([1.0] * 3, 0.01, np.c_[rows()[0], rows()[0][:, :1]], rows()[1]),
+    "D011": lambda: worded(lambda k: f"{k}.5 ± 0.1"),
+    "D012": lambda: worded(lambda k: ("Red", "red", "blue")[k % 3]),
     "P001": bounded,
     "P002": lambda: GPRegressor("rbf").fit(*rows(noise=0.0)[:2]),
     "P003": lambda: GPRegressor("matern52").fit(*rows(100, 3)[:2]),
@@ -262,6 +271,44 @@ def test_a_problem_is_named(code):
 
 def test_a_class_is_given_away():
     assert "L002" in [finding.code for finding in given_away_class().report().findings]
+
+
+def test_a_column_of_days_numbers_no_rows():
+    """Also where it counts them, one by one: what is later is known of it, and new rows have it."""
+    X, y, _ = rows()
+    table = pd.DataFrame({"day": np.arange(80), "a": X[:, 0]})
+    assert "L001" in GPRegressor("matern52").fit(table, y).report().passed
+    assert "L001" not in numbered().report().passed
+
+
+def test_rounded_rows_that_are_equal_by_chance_are_no_copies():
+    """A machine that rounds: 50 inputs four times each, two rows of them with the same target."""
+    rng = np.random.default_rng(0)
+    x = np.repeat(np.linspace(0, 6, 50), 4)
+    y = np.sin(x) + 0.3 * rng.normal(size=200)
+    y[1], y[81] = y[0], y[80]
+    assert "D002" in fixed(1.0, 0.09, x[:, None], y).report().passed
+    y[1::4] = y[::4]  # and a table that was joined with itself
+    assert "D002" not in fixed(1.0, 0.09, x[:, None], y).report().passed
+
+
+def test_rows_beyond_the_data_are_the_first_cause():
+    """Scores of such rows are no reason to try another kernel."""
+    gp, *given = TRIGGERS["X001"]()
+    found = gp.report(None, *given).findings
+    of_scores = [finding for finding in found if finding.code in ("Q001", "Q002", "Q003", "Q005")]
+    assert of_scores
+    assert all(finding.cure.startswith("See X001 first") for finding in of_scores)
+    alone = [finding.cure for finding in TRIGGERS["Q002"]().report().findings]
+    assert not any("X001" in cure for cure in alone)
+
+
+def test_findings_are_sentences():
+    for code in ("P002", "P003", "Q001", "Q002"):
+        gp = TRIGGERS[code]()
+        (finding,) = [own for own in gp.report().findings if own.code == code]
+        assert finding.text[0].isupper() or finding.text[0] in "'x"
+        assert finding.name not in finding.text
 
 
 # Good fits. -------------------------------------------------------------------------------------------------

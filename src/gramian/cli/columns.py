@@ -130,11 +130,12 @@ class TableOptions:
             name, n = source.columns.names[j], len(source.X)
             if len(categories) >= n > 1 and not self.columns and name not in declared:
                 first, second = categories[:2]
-                dates = " If they are dates, write them as 2024-12-31." * bool(YEAR.search(first))
+                digits = re.match(r"\W{0,3}\d", first) or YEAR.search(first)
+                written = " If they are numbers or dates, write them as 1234.5 or 2024-12-31." * bool(digits)
                 raise TableError(
                     f"{table.path}, column {name!r}: text that differs in every row ({first!r}, {second!r},"
                     f" ...) tells nothing of new rows. If it is an id, leave it out: --id {name!r}. If not,"
-                    f" say so: --categorical {name!r}.{dates}"
+                    f" say so: --categorical {name!r}.{written}"
                 )
         return replace(source, columns=source.columns.predicting(tuple(self.targets)))
 

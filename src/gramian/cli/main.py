@@ -134,7 +134,8 @@ def gramian(
 def fit(
     data: Path = argument(
         "DATA",
-        "The table to learn from: .csv, .csv.gz, .tsv, .txt, .parquet, .xlsx, .ods; - is standard input.",
+        "The table to learn from: .csv, .csv.gz, .tsv, .txt, .parquet, .feather, .xlsx, .ods; - is standard"
+        " input.",
     ),
     target: list[str] = option(*TARGETS, ...),
     out: Path = option("--out -o FILE", "Where to write the model, for example model.gm.", ...),

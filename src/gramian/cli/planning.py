@@ -16,7 +16,7 @@ from gramian.cli.speech import said
 from gramian.cli.tasks import task_of
 from gramian.cli.voice import say
 from gramian.data.tables import read_blocks
-from gramian.data.tables.shared import SHEETS, import_pyarrow
+from gramian.data.tables.shared import ARROW, SHEETS, import_pyarrow
 from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier
 
@@ -58,7 +58,7 @@ def count_rows(path: Path) -> int:
     if name.endswith((".parquet", ".pq")):
         _, parquet = import_pyarrow(str(path))
         return int(parquet.read_metadata(path).num_rows)
-    if path.is_dir() or name.endswith(SHEETS):
+    if path.is_dir() or name.endswith((*SHEETS, *ARROW)):
         return sum(block.n_rows for block in read_blocks(path))
     with gzip.open(path) if name.endswith(".gz") else path.open("rb") as file:
         rows = count_lines(cast(BinaryIO, file)) - 1

@@ -68,7 +68,13 @@ def cells_of(column: Any, name: str) -> Cells:
 
 def text_cells(cells: list[str], comma: bool = False) -> Cells:
     """Text, where words such as NA stand for nothing."""
-    return Cells(_objects([None if is_missing(cell) else cell.strip() for cell in cells]), comma=comma)
+    return Cells(_objects([None if is_missing(cell) else _bare(cell) for cell in cells]), comma=comma)
+
+
+def _bare(cell: str) -> str:
+    """Text without blanks around it, and without what keeps a spreadsheet from reading it: ="007"."""
+    cell = cell.strip()
+    return cell[2:-1] if cell.startswith('="') and cell.endswith('"') else cell
 
 
 def _declared(column: Any) -> tuple[tuple[str, ...] | None, bool]:

@@ -1,8 +1,11 @@
 """Dates, times and spans of time in text.
 
-2024-12-31  2024-12-31T10:00Z  2024-12-31 10:00:00+02:00  2024-12  12/2024  2024/12/31  2024-W52  2024-Q4
-31.12.2024  31/12/2024 10:00  12/31/2024 10:00 PM  31 Dec 2024  Dec 31, 2024  Tue, 31 Dec 2024  Dec-24
-Q4 2024  1 days 02:30:00  02:30  26:00:05  10:30 PM  1h 30m  PT1H30M
+2024-12-31  2024-12-31T10:00Z  20241231T100000  2024-12-31 10:00:00 CET  2024-12  12/2024  2024/12/31
+31.12.2024  31. 12. 24  31/12/2024 10h05  31.12.2024 um 10:00 Uhr  12/31/2024 10:00 PM  2024年12月31日
+31 Dec 2024  Dec 31, 2024  Tue, 31 Dec 2024  31DEC2024:10:00:00  31/Dec/2024  Tue Dec 31 10:00:00 2024
+2024-Dec-31  Dec-24  dez/24  December 2024  2024 December  2024M12  2024-W52  KW 52/2024
+2024-Q4  4Q24  Q4 '24  4. Quartal 2024  FY24 Q4  2024H2  FY2024/25  2024-2025
+1 days 02:30:00  02:30  26:00:05  1:03.9  10:30 PM  1h 30m  1h30  PT1H30M
 """
 
 from __future__ import annotations
@@ -10,58 +13,85 @@ from __future__ import annotations
 import datetime
 import re
 
-ORDERS = ("dmy", "mdy")  # of a date in three numbers with the year last
+# of a date in three numbers with the year last; fy: of years that end in the next one, 2024/25
+ORDERS = ("dmy", "mdy", "fy")
 
-_TIME = (
-    r"(?:,?[T\s]\s*(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<part>\d+))?)?"
-    r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?\s*(?P<zone>Z|UTC|GMT|[+-]\d{2}:?\d{2})?)?"
+# hours east of Greenwich: those of RFC 5322, and of Europe and the Far East where no other zone is so called
+_ZONES = {
+    "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
+    "WET": 0, "WEST": 1, "BST": 1, "CET": 1, "CEST": 2, "MEZ": 1, "MESZ": 2, "EET": 2, "EEST": 3,
+    "JST": 9, "KST": 9, "AEST": 10, "AEDT": 11,
+}  # fmt: skip
+_CLOCK = (
+    r"(?P<hour>\d{1,2})[:.hH](?P<minute>\d{2})(?:[:.](?P<second>\d{2})(?:[.,](?P<part>\d+))?)?"
+    r"(?:\s*Uhr)?\s*(?P<half>[AaPp]\.?[Mm]\.?)?"
 )
-_YEAR_FIRST = re.compile(r"(?P<year>\d{4})([-/.])(?P<month>\d{1,2})(?:\2(?P<day>\d{1,2}))?" + _TIME)
+_ZONE = rf"\s*(?P<zone>Z|UTC|GMT|{'|'.join(_ZONES)}|[+-]\d{{2}}(?::?\d{{2}})?)?(?:\[[\w/+-]+\])?"
+_TIME = rf"(?:(?:,?[T\s]\s*(?:(?:-|–|à|at|um|kl\.?)\s+)?){_CLOCK}{_ZONE})?"
+_LOG_TIME = rf"(?:(?:,?[T\s:]\s*(?:(?:-|–|à|at|um|kl\.?)\s+)?){_CLOCK}{_ZONE})?"  # 31/Dec/2024:10:00:00
 _CENTURY = r"(?P<year>(?:1[5-9]|2[01])\d\d)"  # of a year beside one other number: 12-3456 is a code
-_QUARTER = re.compile(r"(?P<year>\d{4})[-\s/]?[Qq](?P<quarter>[1-4])")
-_QUARTER_FIRST = re.compile(r"[Qq](?P<quarter>[1-4])[-\s/]?" + _CENTURY)
-_WEEK = re.compile(_CENTURY + r"-?W(?P<week>\d{2})(?:-?(?P<weekday>[1-7]))?")
-_MONTH_FIRST = re.compile(r"(?P<month>\d{1,2})[-/]" + _CENTURY)
-_YEAR_LAST = re.compile(
-    r"(?P<first>\d{1,2})(?P<by>[-/.])(?P<second_>\d{1,2})(?P=by)(?P<year>\d{4}|\d{2})" + _TIME
-)
+_SHORT = _CENTURY[:-1] + r"|\d\d)"
 _DAY = r"(?:[^\W\d_]{3,10}\.?,\s*|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\s+)?"
-_NAME = r"(?P<name>[^\W\d_]{3,10})\.?"
-_NAMED = re.compile(
-    _DAY
-    + rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?[\s-]+(?:de )?{_NAME},?[\s-]+(?:de )?(?P<year>\d{{4}}|\d{{2}})"
-    + _TIME
+_NAME = r"(?P<name>[^\W\d_]{3,12})\.?"
+_WEEKS = r"(?:KW|CW|W|[Ww]eek|[Ww]k)\.?\s?(?P<week>\d{1,2})"
+_THIRDS = r"(?:[Qq]|\.?\s?Quartal|(?:er?|º|\.)?\s?[Tt]rim(?:\.|estre)?)"
+_PATTERNS = tuple(
+    map(
+        re.compile,
+        (
+            r"(?P<year>\d{4})([-/.])(?P<month>\d{1,2})(?:\2(?P<day>\d{1,2}))?" + _TIME,
+            r"(?P<first>\d{1,2})(?P<by>[-/.])\s?(?P<second_>\d{1,2})(?P=by)\s?(?P<year>\d{4}|\d{2})" + _TIME,
+            _DAY
+            + rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?[\s/-]*(?:de )?{_NAME},?[\s/-]*(?:de )?"
+            + r"(?P<year>\d{4}|\d{2})"
+            + _LOG_TIME,
+            _DAY
+            + _NAME
+            + r"(?:[\s-]+(?P<day>\d{1,2})(?:st|nd|rd|th)?)?(?:,\s*|[\s/-]+)(?P<year>\d{4})"
+            + _TIME,
+            _NAME + r"(?:[-/]|\s?['’])(?P<year>\d{2})",  # Dec-24, as spreadsheets have it, Dec '24
+            _CENTURY + rf"[\s/-]+{_NAME}(?:[\s/-]+(?P<day>\d{{1,2}}))?",
+            _DAY + _NAME + rf"\s+(?P<day>\d{{1,2}})\s+{_CLOCK}{_ZONE}\s+(?P<year>\d{{4}})",
+            r"(?P<year>\d{4})(?:年|년)\s*(?P<month>\d{1,2})(?:月|월)(?:\s*(?P<day>\d{1,2})(?:日|일))?"
+            + _TIME,
+            r"(?P<year>\d{4})\.\s+(?P<month>\d{1,2})\.\s+(?P<day>\d{1,2})\.?",
+            r"(?:FY\s?)?" + _CENTURY + r"[-\s/:.]*[Qq](?P<quarter>[1-4])",
+            r"FY\s?" + _SHORT + r"[-\s/:.]*[Qq](?P<quarter>[1-4])",
+            r"[QqT](?P<quarter>[1-4])(?:[-\s/.:]+|\s*FY\s?|\s?['’])?" + _CENTURY,
+            r"[Qq](?P<quarter>[1-4])(?:[-\s/.:]+|\s*FY\s?|\s?['’])" + _SHORT,
+            rf"(?P<quarter>[1-4]){_THIRDS}[-\s/]*['’]?" + _SHORT,
+            _CENTURY + r"[-\s/:]?[HS](?P<semester>[12])",
+            r"[HS](?P<semester>[12])[-\s/]?" + _CENTURY,
+            r"(?P<semester>[12])H[-\s/]?['’]?" + _SHORT,
+            _CENTURY + r"-?W(?P<week>\d{2})(?:-?(?P<weekday>[1-7]))?",
+            _CENTURY + r"[\s/-]*" + _WEEKS,
+            _WEEKS + r"[\s/,.-]+" + _CENTURY,
+            r"(?P<month>\d{1,2})[-/]" + _CENTURY,
+            _CENTURY + r"-?M(?P<month>\d{2})",
+        ),
+    )
 )
-_NAMED_FIRST = re.compile(
-    _DAY + _NAME + r"[\s-]+(?:(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+)?(?P<year>\d{4})" + _TIME
+_YEARS = re.compile(
+    rf"(?:FY\s?)?{_CENTURY}\s?[-/–]\s?(?P<next>\d{{4}}|\d{{2}})|FY\s?(?P<short>\d{{4}}|\d{{2}})"
 )
-_NAMED_YEAR = re.compile(_NAME + r"(?:-|\s?['’])(?P<year>\d{2})")  # Dec-24, as spreadsheets have it, Dec '24
-_PATTERNS = (
-    _YEAR_FIRST,
-    _YEAR_LAST,
-    _NAMED,
-    _NAMED_FIRST,
-    _NAMED_YEAR,
-    _QUARTER,
-    _QUARTER_FIRST,
-    _WEEK,
-    _MONTH_FIRST,
-)
-# in English, German, French, Spanish, Italian, Portuguese and Dutch
+_COMPACT = re.compile(r"\d{8}T\d{4,6}.*")
+# in English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Danish, Norwegian, Polish, Russian
 _MONTHS = (
-    "january januar janvier enero gennaio janeiro januari jänner",
-    "february februar février febrero febbraio fevereiro februari",
-    "march märz mars marzo março maart mrz mrt",
-    "april avril abril aprile",
-    "may mai mayo maggio maio mei",
-    "june juni juin junio giugno junho",
-    "july juli juillet julio luglio julho",
-    "august août agosto augustus",
-    "september septembre septiembre settembre setembro",
-    "october oktober octobre octubre ottobre outubro",
-    "november novembre noviembre novembro",
-    "december dezember décembre diciembre dicembre dezembro",
+    "january januar janvier enero gennaio janeiro januari jänner stycznia styczeń января январь",
+    "february februar février febrero febbraio fevereiro februari lutego luty февраля февраль",
+    "march märz mars marzo março maart mrz mrt marts marca marzec марта март",
+    "april avril abril aprile kwietnia kwiecień апреля апрель",
+    "may mai mayo maggio maio mei maj maja мая май",
+    "june juni juin junio giugno junho czerwca czerwiec июня июнь",
+    "july juli juillet julio luglio julho lipca lipiec июля июль",
+    "august août agosto augustus augusti sierpnia sierpień августа",
+    "september septembre septiembre settembre setembro września wrzesień сентября сентябрь",
+    "october oktober octobre octubre ottobre outubro października październik октября октябрь",
+    "november novembre noviembre novembro listopada ноября ноябрь",
+    "december dezember décembre diciembre dicembre dezembro desember grudnia grudzień декабря декабрь",
 )
+_LAPS = re.compile(r"(?P<minutes>\d{1,3}):(?P<seconds>[0-5]\d\.\d+)")  # 1:03.9 has no hours
+_HOURS = re.compile(r"(?P<hours>\d{1,4})\s?[hH]\s?(?P<minutes>[0-5]\d)")
 _SPAN = re.compile(
     r"(?P<sign>-)?(?:(?P<days>-?\d{1,9})\s+days?,?\s*)?(?:(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d)"
     r"(?::(?P<seconds>[0-5]\d(?:\.\d+)?))?(?:\s*(?P<half>[AaPp]\.?[Mm]\.?))?)?"
@@ -79,7 +109,9 @@ _PARTS = re.compile(r",?\s*".join(rf"(?:{_COUNT}{unit})?" for unit in _UNITS), r
 def read_date(text: str, order: str = "dmy") -> datetime.datetime | None:
     """A date or a time, in UTC where it has a zone; None where the text is none."""
     text = text.strip()
-    if len(text) >= 10 and text[4] == "-":
+    if order == "fy":
+        return _year_of(text)
+    if (len(text) >= 10 and text[4] == "-") or _COMPACT.fullmatch(text):
         try:
             return _in_utc(datetime.datetime.fromisoformat(text))
         except (ValueError, OverflowError):  # its zone leads beyond the years 1 to 9999
@@ -88,17 +120,35 @@ def read_date(text: str, order: str = "dmy") -> datetime.datetime | None:
         return None
     for pattern in _PATTERNS:
         found = pattern.fullmatch(text)
-        if found is not None:
-            return _made(found.groupdict(), order)
+        date = None if found is None else _made(found.groupdict(), order)
+        if date is not None:
+            return date
     return None
 
 
+def _year_of(text: str) -> datetime.datetime | None:
+    """The beginning of a year that ends in the next one, as budgets, seasons and schools count: 2024/25."""
+    found = _YEARS.fullmatch(text)
+    if found is None:
+        return None
+    year = _full(found["year"] or found["short"])
+    if found["next"] and int(found["next"]) not in (year + 1, (year + 1) % 100):
+        return None
+    return datetime.datetime(year, 1, 1)
+
+
+def _full(year: str) -> int:
+    """A year in four digits; of two, those from 69 on belong to the last century."""
+    return int(year) + ((1900 if int(year) >= 69 else 2000) if len(year) == 2 else 0)
+
+
 def _made(part: dict[str, str | None], order: str) -> datetime.datetime | None:
-    year = int(part["year"] or 0)
-    year += (1900 if year >= 69 else 2000) if len(part["year"] or "") == 2 else 0
+    year = _full(part["year"] or "0000")
     month, day = int(part.get("month") or 1), int(part.get("day") or 1)
     if part.get("quarter"):
         month = 3 * int(part["quarter"] or 1) - 2
+    if part.get("semester"):
+        month = 6 * int(part["semester"] or 1) - 5
     if part.get("name"):
         month = _month(str(part["name"]).lower())
     if part.get("first"):
@@ -113,23 +163,26 @@ def _made(part: dict[str, str | None], order: str) -> datetime.datetime | None:
             return None
         hour = hour % 12 + (12 if str(part["half"])[0] in "pP" else 0)
     micro = int(f"{part.get('part') or '0':0<6}"[:6])
+    minute, second = int(part.get("minute") or 0), int(part.get("second") or 0)
+    midnight = hour == 24 and minute == second == micro == 0  # at the end of that day
     try:
         if part.get("week"):
-            monday = datetime.date.fromisocalendar(year, int(part["week"] or 1), int(part["weekday"] or 1))
+            monday = datetime.date.fromisocalendar(
+                year, int(part["week"] or 1), int(part.get("weekday") or 1)
+            )
             return datetime.datetime.combine(monday, datetime.time())
-        time = datetime.datetime(
-            year, month, day, hour, int(part.get("minute") or 0), int(part.get("second") or 0), micro
-        )
-    except ValueError:
+        time = datetime.datetime(year, month, day, 0 if midnight else hour, minute, second, micro)
+        return time + datetime.timedelta(days=midnight) - _east(part.get("zone"))
+    except (ValueError, OverflowError):
         return None
-    zone = part.get("zone")
-    if zone and zone[0] in "+-":
-        ahead = datetime.timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
-        try:
-            time = time - ahead if zone[0] == "+" else time + ahead
-        except OverflowError:
-            return None
-    return time
+
+
+def _east(zone: str | None) -> datetime.timedelta:
+    """How far the clocks of a zone are ahead of those of Greenwich."""
+    if not zone or zone[0] not in "+-":
+        return datetime.timedelta(hours=_ZONES.get(zone or "", 0))
+    ahead = datetime.timedelta(hours=int(zone[1:3]), minutes=int(zone[3:].strip(":") or 0))
+    return ahead if zone[0] == "+" else -ahead
 
 
 def _month(word: str) -> int:
@@ -146,6 +199,11 @@ def read_span(text: str, one_unit: bool = True) -> float | None:
     """A span of time in microseconds; None where the text is none. `one_unit`: whether 5 m may be one, where
     it could be a length."""
     text = text.strip()
+    short = _LAPS.fullmatch(text) or _HOURS.fullmatch(text)
+    if short is not None:
+        part = short.groupdict()
+        hours, minutes, seconds = (float(part.get(name) or 0) for name in ("hours", "minutes", "seconds"))
+        return 1e6 * (3600 * hours + 60 * minutes + seconds)
     found = _SPAN.fullmatch(text)
     if found is None or (found["days"] is None and found["hours"] is None):
         return _of_parts(text, one_unit)

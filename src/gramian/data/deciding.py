@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from gramian.data.cells import Cells
 from gramian.data.dates import ORDERS, read_date, read_span
-from gramian.data.numerals import NONE, mostly_numbers, shape_of, signs_in, written
+from gramian.data.numerals import NONE, mostly_numbers, points_part_thousands, shape_of, signs_in, written
 from gramian.data.readings import (
     UNITS,
     YES_NO,
@@ -32,6 +32,7 @@ MOST_SHAPES = 10_000  # that are told apart; numbers have few
 MOST_FORMS = 64  # of yes and no, true and false, in small letters and capitals
 TEXT_BYTES = 150  # of a text that is held, beside its letters
 FEWEST_CODES, MOST_CODES = 3, 12  # of a column of codes, one or more of which are words: 4, 6, 8, rotary
+FEWEST_DATED = 2  # dates to each text that is none, for this to be a mistake and no category
 MOST_UNITS = 3  # that are told to differ; more of them are letters of names, 12a
 CELLS_A_CODE = 5  # cells that each of them has, on average: measurements repeat less
 
@@ -50,7 +51,10 @@ class Seen:
     unknown: set[str] = field(default_factory=set)  # words that stand for nothing, unless others are there
     kinds: set[str] = field(default_factory=set)
     comma: bool = False
-    orders: list[str] = field(default_factory=lambda: list(ORDERS))  # in which all texts so far are dates
+    commas: bool = False  # whether other columns of the file have decimal commas
+    orders: list[str] = field(default_factory=lambda: list(ORDERS))  # in which most texts so far are dates
+    dated: Counter[str] = field(default_factory=Counter)  # how many, by order
+    undated: Counter[str] = field(default_factory=Counter)  # texts that are none
     unsure: str = ""  # a date that another order reads otherwise
     spans: bool = True  # whether all texts are spans of time
     timed: bool = False  # and one of them can be nothing else
@@ -87,19 +91,31 @@ class Seen:
         if self.plain:
             self.orders, self.spans = [], False
         for order in tuple(self.orders):
-            found = [read_date(text, order) for text in counts]
-            if None in found:
-                self.orders.remove(order)
-            else:
-                self._widen(order, [_micros(date) for date in found if date is not None])
-        if len(self.orders) > 1 and not self.unsure:
-            readings = ((text, {read_date(text, order) for order in self.orders}) for text in counts)
+            self._date(counts, order)
+        days = [order for order in self.orders if order != "fy" and not self.undated[order]]
+        if len(days) > 1 and not self.unsure:
+            readings = ((text, {read_date(text, order) for order in days}) for text in counts)
             self.unsure = next((text for text, dates in readings if len(dates) > 1), "")
         if self.spans:
             spans = [read_span(text) for text in counts]
             self.spans = None not in spans
             self.timed = self.timed or any(read_span(text, one_unit=False) is not None for text in counts)
             self._widen("span", [span for span in spans if span is not None])
+
+    def _date(self, texts: Iterable[str], order: str) -> None:
+        """Whether the texts are dates in that order, up to a few that may be mistakes."""
+        found = []
+        for k, text in enumerate(texts):
+            date = read_date(text, order)
+            if date is not None:
+                found.append(_micros(date))
+                continue
+            self.undated[order] += 1
+            if self.undated[order] > max(1, k // FEWEST_DATED):
+                self.orders.remove(order)
+                return
+        self.dated[order] += len(found)
+        self._widen(order, found)
 
     def _widen(self, what: str, values: Sequence[float]) -> None:
         if len(values):
@@ -124,6 +140,8 @@ class Seen:
         by its first cell that is no number."""
         if self.declared is not None:
             return self._declared_reading()
+        if self.comma and not self.words and points_part_thousands(self.shapes, self.commas):
+            return Numbers(",", ".")
         if self.is_plain:
             return None
         if "M" in self.kinds:
@@ -139,8 +157,8 @@ class Seen:
         pairs = [pair for pair in YES_NO if lower <= {*pair} and (len(lower) == 2 or len(pair[0]) > 1)]
         if lower and pairs and not self.unknown:
             return YesNo(*pairs[0])
-        if self.orders:
-            return self._dates_of_text()
+        if orders := [order for order in self.orders if self._is_dated(order)]:
+            return self._dates_of_text(orders)
         if self.spans and self.timed:
             return self._durations("span")
         found = written(self.shapes, self.comma)
@@ -157,7 +175,9 @@ class Seen:
                 f"its numbers have {' and '.join(signs)}, which are not the same. Write them in one unit, and"
                 " the unit into the column's name."
             )
-        return None
+        alike = Counter({shape: count for shape, count in self.shapes.items() if shape != NONE})
+        found = None if self.plain else written(alike, self.comma)
+        return None if found is None else Numbers(*found)  # which names a text that is no such number
 
     def _are_codes(self) -> bool:
         """Whether numbers and words are names of a few kinds. 12x and 1,5 are numbers with a mistake."""
@@ -184,13 +204,22 @@ class Seen:
         levels = set(self.declared.levels) | self.texts
         return Categories(tuple(sorted(levels)))
 
-    def _dates_of_text(self) -> Dates:
-        if len(self.orders) > 1 and self.unsure:
+    def _is_dated(self, order: str) -> bool:
+        """Whether texts are dates, or so many of them that the others are mistakes."""
+        return self.dated[order] >= (FEWEST_DATED * self.undated[order] or 1)
+
+    def _dates_of_text(self, orders: list[str]) -> Dates:
+        fewest = min(self.undated[order] for order in orders)
+        orders = [order for order in orders if self.undated[order] == fewest]
+        if "fy" in orders and len(self.texts) > 1:  # 2024/25, of which a few may be months as well
+            return self._dates("fy", "fy")
+        orders = [order for order in orders if order != "fy"] or orders
+        if len(orders) > 1 and self.unsure and not fewest:
             raise InputError(
                 f"{self.unsure!r} may be a day and a month or a month and a day, and no other cell tells."
                 " Write dates as 2024-12-31."
             )
-        return self._dates(self.orders[0], self.orders[0])
+        return self._dates(orders[0], orders[0])  # which names a text that is no date
 
     def _dates(self, what: str, order: str) -> Dates:
         least, most = self.ranges.get(what, (0.0, 0.0))

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays import Array
-from gramian.data.columns import INDICATOR, Columns
+from gramian.data.columns import INDICATOR, Columns, some_of
 from gramian.data.spool import Room, Spool
 from gramian.data.spool import has_gaps as has_gaps  # which is asked for here, too
 from gramian.errors import InputError
@@ -87,7 +87,12 @@ class Donors:
 
     def _distances(self, rows: Array, pool: Array) -> Array:
         """The mean squared difference in the cells that both have, (r, m)."""
-        scale = np.nanstd(self.pool, axis=0, where=~np.isnan(self.pool).all(axis=0))
+        known = ~np.isnan(self.pool)
+        size = np.max(np.abs(self.pool), axis=0, initial=0.0, where=known)
+        size = np.where(size > 0, size, 1.0)  # scaled first: squares of 1e200 would overflow
+        unit, count = np.where(known, self.pool, 0.0) / size, np.maximum(np.sum(known, axis=0), 1)
+        centred = np.where(known, unit - np.sum(unit, axis=0) / count, 0.0)
+        scale = np.sqrt(np.sum(centred**2, axis=0) / count) * size
         total, shared = np.zeros((len(rows), len(pool))), np.zeros((len(rows), len(pool)))
         for j in range(rows.shape[1]):
             gap = rows[:, j][:, None] - pool[:, j]
@@ -143,9 +148,14 @@ def whole_rows(X: Array, columns: Columns, rule: str, indicators: bool, room: Ro
     names = columns.names + tuple(INDICATOR.format(columns.names[j]) for j in gaps)
     rows = int(np.sum([np.isnan(b).any(axis=1).sum() for _, b in _blocks(X)]))
     has = "have" if rows > 1 else "has"
-    note = f"{rows:,} of {len(X):,} rows {has} missing cells, filled from the {donors.count} most similar"
+    some = some_of([columns.names[j] for j in np.flatnonzero(absent)], 4)
+    note = f"{rows:,} of {len(X):,} rows {has} missing cells ({some}), filled from the {donors.count}"
     empty = [columns.names[j] for j in np.flatnonzero(absent == len(X))]
-    notes = (*columns.notes, f"{note} rows", *(f"{name} has no value in any row" for name in empty))
+    notes = (
+        *columns.notes,
+        f"{note} most similar rows",
+        *(f"{name} has no value in any row" for name in empty),
+    )
     made = replace(columns, names=names, gaps=gaps, notes=notes)
 
     def parts() -> Iterator[Array]:

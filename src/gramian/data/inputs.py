@@ -26,6 +26,8 @@ from gramian.data.tables import NotNumbersError, Table, repeated
 from gramian.errors import InputError, InputTypeError, ParameterError, TableError
 from gramian.likelihoods import Likelihood
 
+LARGEST_TARGET = 1e150  # of size, so that sums of squares are numbers
+
 __all__ = ["Columns", "is_frame", "some_of"]  # which are asked for here, too
 
 
@@ -52,7 +54,7 @@ def read_features(X: Any, known: Columns | None = None, missing: str = "error") 
     if records or isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None):
         what = "a list of records" if records else f"a {type(X).__name__} of named columns"
         raise InputError(f"X is {what}. Give a table: pandas.DataFrame(X).")
-    array = _array(X, "X")
+    array = as_array(X, "X")
     if np.iscomplexobj(array):
         cure = "Give real and imaginary parts as columns."
         raise InputError(f"Complex data not supported: X has complex numbers. {cure}")
@@ -120,6 +122,16 @@ def read_some_targets(y: Any, n: int) -> tuple[Array, bool]:
     return Y, single
 
 
+def refuse_far_targets(Y: Array, single: bool) -> None:
+    """Refuses targets whose squares leave the range of numbers: no score can be had of them."""
+    far = np.abs(Y) >= LARGEST_TARGET
+    if np.any(far):
+        row, column = np.argwhere(far)[0]
+        where = f"row {row}" + ("" if single else f", output {column}")
+        what = f"y has {Y[row, column]:.3g} in {where}, whose square leaves the range of numbers"
+        raise InputError(f"{what}. Correct it, or leave the row out.")
+
+
 def _refuse(Y: Array, bad: NDArray[np.bool_], single: bool) -> None:
     """Refuses targets of which some are bad."""
     if np.any(bad):
@@ -136,7 +148,7 @@ def _targets(y: Any, n: int) -> tuple[Array, bool]:
         raise InputError("GPRegressor requires y to be passed, but the target y is None.")
     if sparse.issparse(y):
         raise InputError("y is a sparse matrix. Give a dense array: y.toarray().")
-    array = _array(y, "y")
+    array = as_array(y, "y")
     if np.iscomplexobj(array):
         raise InputError("Complex data not supported: y has complex numbers.")
     if array.ndim not in (1, 2):
@@ -233,7 +245,7 @@ def _refuse_unknown(given: Mapping[str, Any], likelihood: Likelihood | None) -> 
 
 def _column(values: Any, name: str, n: int, what: str) -> Array:
     """One number a row, or one for all."""
-    array = _array(values, name)
+    array = as_array(values, name)
     if array.dtype.kind not in "buif":
         array = _numbers(array.reshape(-1), name, f"Give one {what} a row.").reshape(array.shape)
     array = np.array(array, dtype=np.float64)
@@ -243,7 +255,7 @@ def _column(values: Any, name: str, n: int, what: str) -> Array:
     return array
 
 
-def _array(values: Any, name: str) -> NDArray[Any]:
+def as_array(values: Any, name: str) -> NDArray[Any]:
     """`values` as a NumPy array of any type; unequal rows and masked cells are refused."""
     if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
         first = np.argwhere(np.ma.getmaskarray(values))[0]
@@ -374,8 +386,11 @@ def _numbers(values: NDArray[Any], name: str, cure: str = _CATEGORIES) -> Array:
     if values.dtype.kind in "Mm":
         days = "days since the first: (t - t.min()) / numpy.timedelta64(1, 'D')"
         raise InputError(f"Column {name!r} holds dates or times. Give a number instead, such as {days}.")
+    spans = values.dtype.kind == "O" and any(isinstance(v, np.timedelta64) for v in values)
     try:
-        return values.astype(np.float64)
+        with np.errstate(over="ignore"):  # of longer numbers: infinity is refused by the caller
+            if not spans:  # of which NumPy makes numbers, in whatever unit each has
+                return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
     for i, v in enumerate(values):
@@ -455,7 +470,7 @@ def kind_of(value: float) -> str:
 
 def _is_number(v: Any) -> bool:
     if not isinstance(v, (str, bytes)):
-        return isinstance(v, (numbers.Real, Decimal, np.bool_))
+        return isinstance(v, (numbers.Real, Decimal, np.bool_)) and not isinstance(v, np.timedelta64)
     try:
         float(v)
     except ValueError:

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.multiclass import type_of_target
 
 from gramian.arrays import Array
-from gramian.data.inputs import is_missing, unequal
+from gramian.data.inputs import as_array, is_missing, unequal
 from gramian.errors import InputError
 
 
@@ -28,34 +27,20 @@ class Labels:
     def read(cls, y: Any, n: int, known: NDArray[Any] | None = None) -> Labels:
         """From the labels of n rows; what cannot be labels is refused with its row and the cure. `known`: the
         classes that there are, sorted; None: those of y."""
-        if y is None:
-            raise InputError("GPClassifier requires y to be passed, but the target y is None.")
-        if sparse.issparse(y):
-            raise InputError("y is a sparse matrix. Give one label a row.")
-        array = np.asarray(y)
-        if array.ndim == 2 and array.shape[1] == 1:
+        array = labels_of(y, n)
+        if np.ndim(y) == 2:
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected. Give y.ravel().",
                 DataConversionWarning,
                 stacklevel=4,  # fit, and what stands around it
             )
-            array = array[:, 0]
-        if array.ndim != 1:
-            raise InputError(f"y has shape {array.shape}; give one label a row, of shape (n,).")
-        if len(array) != n:
-            raise unequal(n, len(array))
-        missing = [i for i, label in enumerate(array) if _is_absent(label) or _is_infinite(label)]
-        if missing:
-            kind = "infinity" if _is_infinite(array[missing[0]]) else "NaN"
-            what = f"row {missing[0]} has no label ({len(missing)} such in all)"
-            raise InputError(f"Input y contains {kind}: {what}. Drop these rows.")
-        if array.dtype.kind == "f" and type_of_target(array).startswith("continuous"):
-            row = int(np.flatnonzero(array != np.floor(array))[0])
-            what = f"Unknown label type: y has {array[row]!r} in row {row}, which is no class"
+        broken = np.flatnonzero(array != np.floor(array)) if array.dtype.kind == "f" else ()
+        if len(broken):
+            what = f"Unknown label type: y has {array[broken[0]]!r} in row {broken[0]}, which is no class"
             raise InputError(f"{what}. For numbers to be predicted use GPRegressor.")
         try:
             classes, codes = np.unique(array, return_inverse=True)
-        except TypeError:
+        except (TypeError, ValueError):  # ValueError: of cells that are arrays
             kinds = " and ".join(sorted({type(label).__name__ for label in array}))
             what = f"y mixes labels of several kinds ({kinds}), which have no order"
             raise InputError(f"{what}. Make them all text: y.astype(str).") from None
@@ -69,6 +54,27 @@ class Labels:
             what = f"y has only one class, {classes[0]!r}, so there is nothing to tell apart"
             raise InputError(f"{what}. Give rows of two classes or more.")
         return cls(classes, codes.astype(np.float64))
+
+
+def labels_of(y: Any, n: int) -> NDArray[Any]:
+    """The labels of n rows, (n,), whatever their kind; none is missing."""
+    if y is None:
+        raise InputError("GPClassifier requires y to be passed, but the target y is None.")
+    if sparse.issparse(y):
+        raise InputError("y is a sparse matrix. Give one label a row.")
+    array = as_array(y, "y")
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"y has shape {array.shape}; give one label a row, of shape (n,).")
+    if len(array) != n:
+        raise unequal(n, len(array))
+    missing = [i for i, label in enumerate(array) if _is_absent(label) or _is_infinite(label)]
+    if missing:
+        kind = "infinity" if _is_infinite(array[missing[0]]) else "NaN"
+        what = f"row {missing[0]} has no label ({len(missing)} such in all)"
+        raise InputError(f"Input y contains {kind}: {what}. Drop these rows.")
+    return array
 
 
 def _is_absent(label: Any) -> bool:

@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+# a sign in front, Rs. with its point; the number; a unit, of short words: sq. ft., ° C
 _NUMBER = re.compile(
-    r"(?P<before>[^\d.,+()\-]*?)\s*\(?(?P<minus>[-+]?)\s*(?P<currency>[^\d.,+()\-\s]*)\s*"
-    r"(?P<body>\d[\d.,' ]*?|[.,]\d+)(?:[eE][+-]?\d+)?\)?\s*(?P<after>[^\d.,+()'\s\-][^\s]*)?\)?"
+    r"(?P<before>(?:Rs|Fr)\.|[^\d.,+()\-]*?)\s*\(?(?P<minus>[-+]?)\s*(?P<currency>[^\d.,+()\-\s]*)\s*"
+    r"(?P<body>\d[\d.,' ]*?|[.,]\d+)(?:[eE][+-]?\d+)?\)?"
+    r"\s*(?P<after>[^\d.,+()'\s\-][^\s]*(?: [^\W\d]{1,3}\.?){0,2})?\)?"
 )
+_WHOLE = re.compile(r"(?<=\d)\s*[.,:/]-$")  # 5.-, 5:- and 5/-, as prices without cents are written
+_DASH = re.compile("[-−–]")
+_NOTHING = re.compile(
+    r"([^\W\d]{1,3}|[^\w\s.-])\s*-|-\s*([^\W\d]{1,3}|[^\w\s.-])"
+)  # "$ -", as ledgers write 0
+_SCALES = {*"KkMBbT", "Mio", "Mrd", "Mn", "mn", "bn", "Bn", "mil", "Mio.", "Mrd."}  # of a number without one?
+_ABOUT, _BEFORE = "~≈", "~≈%"  # signs that may stand before a number, currencies aside
 LONGEST = 60  # characters of a number with its sign; the pattern above takes the square of their count
 BRACKETS = "()"  # in the place of a sign: numbers in brackets are below zero, as bookkeepers write them
 NONE = ""  # the shape of what is no number
@@ -26,7 +35,12 @@ _CODES = re.compile(
 def unified(text: str) -> str:
     """The text with one kind of minus, in front, of space and apostrophe."""
     text = (text if text.isascii() else text.translate(_LIKE)).strip()
-    return f"-{text[:-1].rstrip()}" if _MINUS_LAST.fullmatch(text) else text
+    nothing = _NOTHING.fullmatch(text)
+    if nothing is not None and _is_currency(nothing[1] or nothing[2]):
+        return f"{nothing[1] or nothing[2]} 0"
+    if text[-1:] != "-":
+        return text
+    return f"-{text[:-1].rstrip()}" if _MINUS_LAST.fullmatch(text) else _WHOLE.sub("", text)
 
 
 _POWER = re.compile(r"\d\s*((?![eE]\d)[^\W\d_][^\d\s]*[23])$")  # a unit with a digit of its own: m2, kg/m3
@@ -51,34 +65,49 @@ def written(shapes: Counter[str], comma: bool) -> tuple[str, str, tuple[str, ...
         for sign in own:
             signs[sign] += count
         bodies.append(body)
-    if len(signs) > 1:  # two currencies are no one number, nor are two units
+    if unlike(signs):  # two currencies are no one number, nor are two units
         return None
     half = shapes.total() / 2
-    if any(count < half and not (sign in "%‰" or _is_currency(sign)) for sign, count in signs.items()):
+    if any(signs[sign] < half for sign in _units(signs) if sign not in "%‰"):
         return None  # a unit at a few numbers is more likely a typing error
+    if any(signs[sign] < shapes.total() for sign in signs if sign in _SCALES):
+        return None  # 950 beside 1.2K
     marks = _separators(bodies, comma)
     below = (BRACKETS,) * any("(" in shape for shape in shapes)
     return None if marks is None else (*marks, (*signs, *below))
 
 
-def _parts(shape: str) -> tuple[str, set[str]] | None:
+def _parts(shape: str) -> tuple[str, list[str]] | None:
     """The digits of a number, and the signs beside them; None where it is none."""
     found = _NUMBER.fullmatch(shape)
     if found is None:
         return None
     before, after = found["before"].strip() or found["currency"], found["after"] or ""
-    if (before and not _is_currency(before)) or (found["before"].strip() and found["currency"]):
+    if (before and not (before in _BEFORE or _is_currency(before))) or (
+        found["before"].strip() and found["currency"]
+    ):
         return None
     if after and not (after[0].isalpha() or after[0] in "%‰°" or _is_currency(after)):
         return None
     if "9" in after:  # 48°12'N is no number in °12'N
         return None
-    return found["body"].strip(), {before, after} - {""}
+    return found["body"].strip(), [sign for sign in (before, after) if sign]
 
 
 def signs_in(shapes: Counter[str]) -> list[str]:
-    """The signs and units of the numbers among these shapes."""
-    return sorted({sign for parts in map(_parts, shapes) if parts is not None for sign in parts[1]})
+    """The units, or else the currencies, of the numbers among these shapes that are more than one."""
+    return unlike({sign for parts in map(_parts, shapes) if parts is not None for sign in parts[1]})
+
+
+def unlike(signs: Iterable[str]) -> list[str]:
+    """Units, or else currencies, of which there are several; $1.5M has one of each."""
+    units = _units(signs)
+    currencies = sorted(sign for sign in signs if _is_currency(sign))
+    return next((found for found in (units, currencies) if len(found) > 1), [])
+
+
+def _units(signs: Iterable[str]) -> list[str]:
+    return sorted(sign for sign in signs if not (sign in _ABOUT or _is_currency(sign)))
 
 
 def _separators(bodies: Sequence[str], comma: bool) -> tuple[str, str] | None:
@@ -86,6 +115,7 @@ def _separators(bodies: Sequence[str], comma: bool) -> tuple[str, str] | None:
     decimals: set[str] = set()
     thousands: set[str] = set()
     unsure: set[str] = set()
+    grouped_all = _is_grouped(bodies)
     for body in bodies:
         seps = [c for c in body if c in ".,' "]
         kinds = set(seps)
@@ -117,8 +147,8 @@ def _separators(bodies: Sequence[str], comma: bool) -> tuple[str, str] | None:
     if "." in unsure:
         (decimals if "." in decimals or "," in thousands else thousands).add(".")
     if "," in unsure:
-        point = "," in decimals or "." in thousands or (comma and "." not in decimals)
-        (decimals if point else thousands).add(",")
+        free = comma and "." not in decimals and not grouped_all
+        (decimals if "," in decimals or "." in thousands or free else thousands).add(",")
     if "," in decimals and "." in decimals:
         # 1.234 beside 1,5 is a thousand with a point
         points = [body for body in bodies if "." in body and "," not in body]
@@ -130,6 +160,33 @@ def _separators(bodies: Sequence[str], comma: bool) -> tuple[str, str] | None:
     return next(iter(decimals), "," if "." in thousands else "."), next(iter(thousands), "")
 
 
+def _is_grouped(bodies: Iterable[str]) -> bool:
+    """Whether numbers of these digits have a sign before the last three where they have more than three, and
+    none where they have two or three: 760 beside 3,232 and 52,584. Decimals that lost their zeros would leave
+    some with one or two of them."""
+    bare, parted = False, False
+    for body in bodies:
+        if re.fullmatch("9{1,3}", body):
+            bare = bare or len(body) > 1
+        elif re.fullmatch("9{1,3}([.,])9{3}", body):
+            parted = True
+        else:
+            return False
+    return bare and parted
+
+
+def points_part_thousands(shapes: Counter[str], commas: bool) -> bool:
+    """Whether the points of these numbers, which could be decimal ones, are between thousands. `commas`:
+    whether other columns have decimal commas."""
+    bodies = [shape.lstrip("+-") for shape in shapes]
+    if any("," in body for body in bodies):
+        return False
+    pointed = [body for body in bodies if "." in body]
+    if commas and pointed:
+        return all(re.fullmatch(r"9{1,3}(\.9{3})?", body) for body in bodies)
+    return _is_grouped(bodies)
+
+
 def mostly_numbers(shapes: Counter[str], comma: bool) -> bool:
     """Whether most cells are numbers that are written with a sign, so that the others are mistakes."""
     numbers = sum(count for shape, count in shapes.items() if written(Counter({shape: count}), comma))
@@ -139,9 +196,11 @@ def mostly_numbers(shapes: Counter[str], comma: bool) -> bool:
 def shape_of(text: str) -> str:
     """Each digit as a 9, but for a zero before the decimals: 0,123 is no thousand. What cannot be a number
     with a sign has the shape `NONE`."""
-    if len(text) > LONGEST or not any(map(str.isdigit, text)):
+    if len(text) > LONGEST or not (any(map(str.isdigit, text)) or _DASH.search(text)):
         return NONE
     body = unified(text)
+    if not any(map(str.isdigit, body)):
+        return NONE
     power = _POWER.search(body)
     number, unit = (body, "") if power is None else (body[: power.start(1)], power[1])
     shape = re.sub(r"\d", "9", number) + unit

@@ -355,7 +355,7 @@ def _spooled(
     wanted = [name for name in (*names, *targets) if name not in readings]
     try:
         return spooled(quick_blocks(path, wanted, [*readings], room))
-    except NotClean:
+    except (NotClean, NotNumbersError):  # ours tells the line
         room.spooled = before
     return spooled(read_blocks(path, room=room))
 

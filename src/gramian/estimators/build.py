@@ -30,7 +30,7 @@ from gramian import kernels as library
 from gramian.arrays import Array
 from gramian.choose.plan import Prospect, check_time_limit
 from gramian.data import gaps
-from gramian.data.inputs import Columns, sizes, spread
+from gramian.data.inputs import LARGEST_TARGET, Columns, sizes, spread
 from gramian.errors import InputError, ParameterError
 from gramian.fitting.rows import repeats
 from gramian.inference import Data, Model
@@ -423,7 +423,7 @@ def output_spread(Y: Array, single: bool) -> Array:
     size = (np.nanmax if gaps else np.max)(np.abs(Y), axis=0)
     sd = (np.nanstd if gaps else np.std)(Y / np.where(size > 0, size, 1.0), axis=0) * size
     sd = np.where(sd > 1e-15 * size, sd, np.where(size > 0, size, 1.0))
-    extreme = np.flatnonzero(~((sd > 1e-130) & (sd < 1e130) & (size < 1e150)))
+    extreme = np.flatnonzero(~((sd > 1e-130) & (sd < 1e130) & (size < LARGEST_TARGET)))
     if len(extreme):
         k = int(extreme[0])
         which = "y has values" if single else f"Output {k} of y has values"

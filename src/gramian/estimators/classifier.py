@@ -15,8 +15,8 @@ from gramian import clock
 from gramian.arrays import Array
 from gramian.choose.plan import Plan, check
 from gramian.data.inputs import Columns
-from gramian.data.labels import Labels
-from gramian.errors import InputError, ParameterError
+from gramian.data.labels import Labels, labels_of
+from gramian.errors import ParameterError
 from gramian.estimators import build, far, latent, multiclass
 from gramian.estimators.base import (
     FIT_SHORT,
@@ -266,14 +266,23 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         if exposure is not None:
             raise ParameterError("An exposure is for counts; labels have none.")
         X, y = self._compared(X, y)
-        codes = self.fitted_.class_of(y)
-        return self.predict_log_proba(X)[np.arange(len(codes)), codes]
+        scores = self.predict_log_proba(X)
+        return scores[np.arange(len(scores)), self.fitted_.class_of(y, len(scores))]
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """The share of right labels, as of any classifier of scikit-learn: one that the fit has not seen is
+        never right."""
+        X, y = self._compared(X, y)
+        predicted = self.predict(X)
+        right = labels_of(y, len(predicted)) == predicted
+        return float(np.average(right, weights=sample_weight))
 
     def evaluate(self, X: Any, y: Any) -> Evaluation:
         """How good predictions of the labels y are at the rows of X, which should not be those of the fit:
         accuracy, log loss, Brier score, calibration and AUC (see gramian.report.evaluation)."""
         X, y = self._compared(X, y)
-        return of_classes(self.predict_proba(X), self.fitted_.class_of(y), self.fitted_.columns.targets)
+        P = self.predict_proba(X)
+        return of_classes(P, self.fitted_.class_of(y, len(P)), self.fitted_.columns.targets)
 
     def held_back(self, X: Any, y: Any, given: Mapping[str, Any]) -> tuple[Held, Array]:
         """Rows that the fit has not seen against what is foretold of them, and their table: what a report is
@@ -281,9 +290,8 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         if given:
             raise ParameterError(f"Labels have no {', '.join(given)} beside them.")
         X, y = self._compared(X, y)
-        table, codes = self.read(X), self.fitted_.class_of(y)
-        if len(codes) != len(table):
-            raise InputError(f"X has {len(table):,} rows, but y has {len(codes):,} labels.")
+        table = self.read(X)
+        codes = self.fitted_.class_of(y, len(table))
         at = some_rows(len(table), MOST_GIVEN)
         rows = np.asarray(table[at])
         P = self.fitted_.probabilities(rows, self.averaging)

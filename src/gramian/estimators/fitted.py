@@ -24,6 +24,7 @@ from gramian.certify.certificate import Certificate, certify
 from gramian.corrections import Calibration, Unwarped, as_residuals
 from gramian.data import gaps
 from gramian.data.inputs import Columns, read_beside, spread
+from gramian.data.labels import labels_of
 from gramian.engines.base import Workspace
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.estimators import predictions
@@ -164,12 +165,17 @@ class Learned(ABC):
         """The same with other labels, in the order of the codes."""
         return dataclasses.replace(cast(Any, self), classes=classes)
 
-    def class_of(self, labels: Any) -> NDArray[np.intp]:
-        """The codes of labels, (n,); one that the fit has not seen is refused."""
+    def class_of(self, labels: Any, n: int) -> NDArray[np.intp]:
+        """The codes of the labels of n rows, (n,); one that the fit has not seen is refused."""
         assert self.classes is not None
-        labels = np.asarray(labels).reshape(-1)
-        codes = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
-        unseen = self.classes[codes] != labels
+        labels = labels_of(labels, n)
+        try:
+            codes = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
+            unseen = self.classes[codes] != labels
+        except TypeError:  # kinds that have no order between them: one by one
+            known = {label: code for code, label in enumerate(self.classes.tolist())}
+            codes = np.array([known.get(label, -1) for label in labels.tolist()])
+            unseen = codes < 0
         if np.any(unseen):
             raise InputError(
                 f"The class {str(labels[unseen][0])!r} has rows to test on but none to train on. Take fewer"

@@ -17,7 +17,15 @@ from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
 from gramian.clock import OutOfTime
-from gramian.data.inputs import Columns, read_beside, read_features, read_noise_var, read_rows, read_targets
+from gramian.data.inputs import (
+    Columns,
+    read_beside,
+    read_features,
+    read_noise_var,
+    read_rows,
+    read_targets,
+    refuse_far_targets,
+)
 from gramian.engines.dense import Exact
 from gramian.engines.neighbours import Neighbours
 from gramian.errors import InputError, MemoryLimitError, ParameterError
@@ -698,10 +706,10 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             return draws
         return draws[:, 0, :] if draws.shape[1] == 1 and self._is_single() else draws
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0, **columns: Any) -> Array:
         """Joint draws of observations, as scikit-learn's GaussianProcessRegressor has them: `sample` with
-        target="y"."""
-        return self.sample(X, n_samples, target="y", random_state=random_state)
+        target="y". `columns`, such as exposure, are as in `predict`."""
+        return self.sample(X, n_samples, target="y", random_state=random_state, **columns)
 
     def predict_quantiles(
         self,
@@ -745,13 +753,8 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         rows are scored by. y, `exposure` and `columns` are as in `fit`."""
         X, y = self._compared(X, y)
         table = self.read(X)
-        Y, _ = read_targets(y, len(table))
-        given = {"exposure": exposure, **columns}
-        if self.fitted_.closed_form:
-            read_beside(given, len(table), None)  # there are none
-            return self.fitted_.predictive(table).log_density(Y[:, 0] if self.fitted_.single else Y)
-        Y = read_rows(Y, given, self.likelihood_)
-        return self.fitted_.predictive(table, Y[:, 1:]).log_density(Y[:, 0])
+        Y, beside = self._targets_at(table, y, {"exposure": exposure, **columns}, gaps=False)
+        return self.fitted_.predictive(table, beside).log_density(Y[:, 0] if self.fitted_.single else Y)
 
     def evaluate(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Evaluation:
         """How good predictions of y are at the rows of X, which should not be those of the fit: RMSE, MAE,
@@ -764,19 +767,22 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             fitted.predictive(table, beside), Y, fitted.training_moments(), fitted.columns.targets
         )
 
-    def _targets_at(self, table: Array, y: Any, given: Mapping[str, Any]) -> tuple[Array, Array | None]:
-        """y of the rows of a table, (n, q), NaN where it was not observed, and the likelihood's columns
-        beside it."""
+    def _targets_at(
+        self, table: Array, y: Any, given: Mapping[str, Any], gaps: bool = True
+    ) -> tuple[Array, Array | None]:
+        """y of the rows of a table, (n, q), and the likelihood's columns beside it. `gaps`: NaN stands where
+        an output was not observed, and else is refused."""
         fitted = self.fitted_
-        Y, single = read_targets(y, len(table), gaps=True)
+        Y, single = read_targets(y, len(table), gaps=gaps)
         if not fitted.closed_form:
             Y = read_rows(Y, given, self.likelihood_)
             return Y[:, :1], Y[:, 1:]
         read_beside(given, len(table), None)  # there are none
         q = 1 if fitted.single else fitted.n_functions
-        if Y.shape[1] != q or single != fitted.single:
+        if Y.shape[1] != q or (single and not fitted.single):
             had = "one number a row" if fitted.single else f"{q} outputs"
             raise InputError(f"y has shape {np.shape(y)}, but the model was fitted to {had}.")
+        refuse_far_targets(Y, single)
         return Y, None
 
     def held_back(self, X: Any, y: Any, given: Mapping[str, Any]) -> tuple[Held, Array]:
@@ -798,14 +804,21 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """R^2 of the predicted means, as of any regressor of scikit-learn. Where y has all columns of the
         likelihood, as in `fit`, the first one's beside the others."""
-        names = ("y",) if self._adds_noise() else self.likelihood_.columns
-        if len(names) == 1 or np.shape(y)[1:] != (len(names),):
-            return float(super().score(X, y, sample_weight))
         from sklearn.metrics import r2_score
 
-        first, *beside = read_rows(np.asarray(y, dtype=np.float64), {}, self.likelihood_).T
-        predicted = self.predict(X, **dict(zip(names[1:], beside, strict=True)))
-        return float(r2_score(first, predicted, sample_weight=sample_weight))
+        names = ("y",) if self._adds_noise() else self.likelihood_.columns
+        X, y = self._compared(X, y)
+        beside: dict[str, Array] = {}
+        if len(names) > 1 and np.shape(y)[1:] == (len(names),):
+            first, *others = read_rows(read_targets(y, len(y))[0], {}, self.likelihood_).T
+            y, beside = first, dict(zip(names[1:], others, strict=True))
+        predicted = self.predict(X, **beside)
+        Y, single = read_targets(y, len(predicted))
+        foretold = predicted.reshape(len(predicted), -1)
+        if Y.shape != foretold.shape:
+            raise InputError(f"y has shape {np.shape(y)}, but what is predicted has {predicted.shape}.")
+        refuse_far_targets(Y, single)
+        return float(r2_score(Y, foretold, sample_weight=sample_weight))
 
     @memory.translated(*PREDICTIONS_SHORT)
     def output_covariance(self, X: Any, target: str = "y") -> Array:

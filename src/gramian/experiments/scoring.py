@@ -225,7 +225,9 @@ def _folded(fold: _Fold, state: None) -> tuple[Array, Seen]:
     gp = heeded(fold.gp.fit(*fold.train, **fold.seen))
     scores = gp.log_density(fold.part, fold.known, fold.held)
     if gp.fitted_.classes is not None:
-        return scores, _labels_seen(gp.predict_proba(fold.part), gp.fitted_.class_of(fold.known))
+        return scores, _labels_seen(
+            gp.predict_proba(fold.part), gp.fitted_.class_of(fold.known, len(fold.known))
+        )
     if fold.known.ndim > 1:
         return scores, {}
     return scores, _numbers_seen(gp.predict_dist(fold.part, exposure=fold.held), fold.known)

@@ -25,7 +25,9 @@ FAR = 4.0
 
 def within_reach(model: Model, X: Array) -> Model:
     """The model with its free lengthscales near enough for a search on the rows of X."""
-    spread, level = np.std(X, axis=0), np.max(np.abs(X), axis=0)
+    level = np.max(np.abs(X), axis=0)
+    # scaled first: squares of 1e200 would overflow
+    spread = np.std(X / np.where(level > 0, level, 1.0), axis=0) * level
     free = [
         (own, list(columns))
         for kernel, _ in model.kernels

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gramian.arrays import Array, Indices
+from gramian.errors import InputError
 from gramian.fitting.rowwise import maximise_rows
 from gramian.forks import compiled
 from gramian.kernels.base import Kernel
@@ -145,7 +146,7 @@ class RowModel:
 
     def place(self, Y: Array) -> Hills:
         """Where rows lie: the hills of each, the best first, with their shares."""
-        found = [self._place(Y[start : start + CANDIDATES]) for start in range(0, len(Y), CANDIDATES)]
+        found = [self._place(Y, start) for start in range(0, len(Y), CANDIDATES)]
         return Hills(*(np.concatenate(part) for part in zip(*found, strict=True)))
 
     def polished(self, Y: Array, places: Places, iterations: int = 300) -> Places:
@@ -167,14 +168,17 @@ class RowModel:
         places = self._read(np.concatenate(first))
         return self.polished(Y, places, iterations) if iterations else places
 
-    def _place(self, Y: Array) -> Hills:
-        asked = self.asked(Y)
+    def _place(self, Y: Array, start: int) -> Hills:
+        asked = self.asked(Y[start : start + CANDIDATES])
         starts = self._starts(asked)  # (r, s)
         r, s = starts.shape
         rows = np.repeat(np.arange(r), s)
         x, value = maximise_rows(
             lambda x, at: self._fits(asked, x, rows[at]), self._candidates.x[starts.ravel()], GLANCE
         )
+        if not np.all(np.isfinite(value)):
+            row = start + int(rows[np.argmin(np.isfinite(value))])
+            raise InputError(f"Places of row {row} of X leave the range of numbers. Check its units.")
         # those that are far behind are left where they are
         best = np.max(value.reshape(r, s), axis=1)[rows]
         left = np.flatnonzero(value >= best - BEHIND)

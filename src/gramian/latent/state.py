@@ -16,13 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from gramian.arrays import AnyArray, Array, Indices
-from gramian.errors import StateError
+from gramian.errors import InputError, StateError
 from gramian.forks import compiled
 from gramian.kernels.base import Kernel
 from gramian.latent.bound import FunctionWeights, ObservedTable, Places, weights
 from gramian.latent.rows import Hills, RowModel
 from gramian.latent.search import Position
 from gramian.likelihoods import Gaussian
+from gramian.linalg.state import taken
 from gramian.params import Parameter
 
 USED = 0.02  # share of the largest relevance from which on a dimension counts as used
@@ -98,7 +99,16 @@ class LatentState:
     # Answers. -----------------------------------------------------------------------------------------------
 
     def place(self, Y: Array) -> Hills:
-        return self.rows.place(self.scaling.inward(Y))
+        scaled = self.scaling.inward(Y)
+        far = np.any(np.abs(scaled) > 1e100, axis=1)
+        if np.any(far):
+            row = int(np.argmax(far))
+            largest = float(np.nanmax(np.abs(Y[row])))
+            raise InputError(
+                f"Places of row {row} of X leave the range of numbers: it has a value of size {largest:.3g}."
+                " Check its units."
+            )
+        return self.rows.place(scaled)
 
     def moments(self, places: Places, noise: bool) -> tuple[Array, Array]:
         """Mean and standard deviation of each column (n, D) at these places; `noise`: of observations."""
@@ -198,33 +208,25 @@ class LatentState:
         required |= {"group", "centre", "scale", "kept"}
         if not required <= set(arrays) <= required | {"variances"}:
             raise StateError(f"a latent model has the arrays {', '.join(sorted(required))}.")
-        D, (m, Q), n = len(arrays["units"]), arrays["Z"].shape, len(arrays["places"])
-        G = len(arrays["weights.less"])
-        wanted = {
-            "units": (D,),
-            "places": (n, Q),
-            "weights.root": (m, m),
-            "weights.mean": (m, D),
-            "weights.less": (G, m, m),
-            "group": (D,),
-            "centre": arrays["scale"].shape,
-            "kept": (D,),
-            **({"variances": (n, Q)} if "variances" in arrays else {}),
-        }
-        for name, shape in wanted.items():
-            if arrays[name].shape != shape:
-                raise StateError(f"its array {name!r} has shape {arrays[name].shape}, but must have {shape}.")
-        group, kept, scale = arrays["group"], arrays["kept"], arrays["scale"]
+        units, Z, scale = taken(arrays, "units"), taken(arrays, "Z", (None, None)), taken(arrays, "scale")
+        D, (m, Q) = len(units), Z.shape
+        mean = taken(arrays, "places", (None, Q))
+        var = taken(arrays, "variances", mean.shape) if "variances" in arrays else None
+        known = FunctionWeights(
+            taken(arrays, "weights.root", (m, m)),
+            taken(arrays, "weights.mean", (m, D)),
+            taken(arrays, "weights.less", (None, m, m)),
+        )
+        centre, G = taken(arrays, "centre", scale.shape), len(known.less)
+        group, kept = (taken(arrays, name, (D,), np.int64) for name in ("group", "kept"))
         inside = np.all((group >= 0) & (group < G)) and np.all((kept >= 0) & (kept < len(scale)))
         if not inside or noise.value.shape not in ((), (D,)):
             raise StateError("its columns, groups and noises do not fit together.")
-        positive = np.all(scale[kept] > 0) and np.all(arrays["units"] > 0) and np.all(noise.value > 0)
-        if not positive or np.any(arrays.get("variances", np.ones(1)) <= 0):
+        positive = np.all(scale[kept] > 0) and np.all(units > 0) and np.all(noise.value > 0)
+        if not positive or (var is not None and np.any(var <= 0)):
             raise StateError("its scales and variances are not all positive.")
-        places = Places(arrays["places"], arrays.get("variances"))
-        position = Position(kernel, noise, arrays["units"], arrays["Z"], places)
-        known = FunctionWeights(arrays["weights.root"], arrays["weights.mean"], arrays["weights.less"])
-        return cls(position, known, group, Scaling(arrays["centre"], scale, kept))
+        position = Position(kernel, noise, units, Z, Places(mean, var))
+        return cls(position, known, group, Scaling(centre, scale, kept))
 
 
 def reordered(kernel: Kernel, order: Indices) -> Kernel | None:

@@ -42,8 +42,10 @@ def restore(
     """The data, or what stands for them; then with the facts, which otherwise are made from the data.
     `likelihood`: whose columns y has; None: y has a column an output."""
     scale = taken(arrays, "scale")
-    if not len(scale) or not np.all(scale > 0):
-        raise ModelFileError("its scales must be positive, one an output.")
+    if not len(scale) or not np.all((scale > 1e-150) & (scale < 1e150)):
+        raise ModelFileError(
+            "its scales must be positive numbers with squares that are numbers, one an output."
+        )
     if not method.holds_rows:
         names = ("rows", "known_noise", "notes", "counts", "spread")
         rows, known, notes, counts, spread = entries(described, "data", *names)

@@ -373,7 +373,8 @@ def entry_names(path: str, parameter: Parameter, first: Sequence[str] = ()) -> l
     places = np.ndindex(parameter.value.shape)
     if not first:
         return [f"{path}[{','.join(map(str, index))}]" for index in places]
-    return [f"{path}[{','.join([first[i], *map(str, rest)])}]" for i, *rest in places]
+    names = [" ".join(name.split()) if "\n" in name else name for name in first]  # one line each
+    return [f"{path}[{','.join([names[i], *map(str, rest)])}]" for i, *rest in places]
 
 
 def _alike(pieces: Sequence[ThetaPart]) -> list[tuple[Support, list[ThetaPart]]]:

@@ -138,6 +138,9 @@ class NearbyPosterior(Process):
         noises = tuple(taken(arrays, f"noise.{k}", (len(Z),)) for k in range(several))
         if not all(np.all(noise >= 0) for noise in noises) or not np.all(lengths > 0):
             raise StateError("its noises must not be negative, and its lengths must be positive.")
+        with np.errstate(over="ignore"):
+            if not np.all(np.isfinite(Z / lengths)):
+                raise StateError("its rows are beyond all numbers in units of its lengths.")
         return cls(context.prior, Z, r, noises, of, lengths, m)
 
     def _moments(self, X: Array, prior: GaussianProcess, part: Kernel | None) -> tuple[Array, Array]:

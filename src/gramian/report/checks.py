@@ -19,7 +19,7 @@ odds below CHANCE that it is chance, and an effect that matters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from gramian.report.held import Held, Output
 from gramian.report.quality import MOST, ROWS_A_PARAMETER, some_rows
 from gramian.report.relevance import Relevance, affordable
 from gramian.report.rows import FEW as FEW_ROWS
-from gramian.report.rows import MANY
+from gramian.report.rows import MANY, TIMES
 from gramian.series.spectrum import suggested
 
 CHANCE = 1e-4  # odds of a finding where nothing is wrong
@@ -60,10 +60,15 @@ AHEAD, AHEAD_ROWS = 2.0, 2000
 BEYOND, SOME, FEW_BEYOND = 0.1, 0.05, 3  # of a column's range; of the rows, and so many at least
 PRIOR = 0.9  # of the prior's variance
 LESS = 0.3  # nats a row
+OF_SCORES = frozenset(("Q001", "Q002", "Q003", "Q004", "Q005", "Q006", "Q007"))
 ERROR = 0.25  # of a typical standard deviation of f, that an approximation may be off
-TIMES = frozenset(("time", "date", "day", "week", "month", "year", "hour", "minute", "timestamp", "t", "ds"))
 
 Found = dict[str, list[Finding]]
+
+
+def sentence(text: str) -> str:
+    """With a capital."""
+    return text[:1].upper() + text[1:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +111,17 @@ def checks() -> tuple[tuple[str, Callable[[Case], Found]], ...]:
     )
 
 
+def with_causes(findings: list[Finding], tested: bool) -> list[Finding]:
+    """Rows beyond the data are foretold badly by any kernel: their scores send nobody to another one."""
+    if not tested or not any(found.code == "X001" for found in findings):
+        return findings
+    first = "See X001 first: rows beyond the data may be all of it."
+    return [
+        replace(found, cure=f"{first} {found.cure}") if found.code in OF_SCORES else found
+        for found in findings
+    ]
+
+
 # What fits say of themselves. -------------------------------------------------------------------------------
 
 FLOOR = (
@@ -126,7 +142,9 @@ def of_fit(case: Case) -> Found:
         found |= {"D001": [], "D004": []} if rows > 1 else {}
         gaussian = fitted.closed_form and fitted.single
         if rows > FEW_ROWS:
-            found |= {"L001": []} if len(case.names) > 1 or case.learned.columns.categories else {}
+            words = bool(case.learned.columns.categories)
+            found |= {"L001": [], "D010": []} if len(case.names) > 1 or words else {}
+            found |= {"D011": [], "D012": []} if words else {}
             found |= {"D002": []} if fitted.rows.X.size <= MANY else {}
             found |= {"D005": [], "D006": []} if gaussian and fitted.model.warp is None else {}
     if outcome.stopped not in ("not optimised", "nothing to optimise"):
@@ -140,6 +158,8 @@ def of_fit(case: Case) -> Found:
         code = code_of(note)
         if code is not None and code != "P003":  # by what columns do to f, below
             text, _, cure = note.partition(". ")
+            if code == "P002":  # whose name says it already
+                text = sentence(text.replace("at its floor: ", "").removeprefix("noise: "))
             told = Finding(code, f"{text.rstrip('.')}.", cure or CURES.get(code, ""))
             found.setdefault(code, []).append(told)
     if not outcome.converged and outcome.stopped != "sampled" and not found["F001"]:
@@ -186,8 +206,9 @@ def shares_of(learned: Any) -> Relevance | None:
 
 
 def _idle(names: list[str]) -> Finding:
-    some = f"{some_of(names)} " + ("changes" if len(names) == 1 else f"({len(names)} columns) change")
-    cure = "They can be left out: fits are quicker, and with few rows better."
+    one = len(names) == 1
+    some = f"{names[0]!r} changes" if one else f"{some_of(names)} ({len(names)} columns) change"
+    cure = f"{'It' if one else 'They'} can be left out: fits are quicker, and with few rows better."
     return Finding("P003", f"{some} predictions by less than {100 * IRRELEVANT:g} % of their variance.", cure)
 
 
@@ -249,10 +270,10 @@ Told = tuple[str, tuple[str, str] | None]
 def _of_output(case: Case, held: Held, k: int, output: Output) -> Iterator[Told]:
     rmse = float(held.scores.columns[k]["rmse"])
     rivals = {rival.name: rival.numbers[k] for rival in held.rivals}
-    average = rivals.pop("the average", np.inf)
+    rows, average = sentence(held.what), rivals.pop("the average", np.inf)
     if np.isfinite(average):
         bad = rmse >= (1 - LITTLE) * average
-        text = f"{held.what} are foretold with an error of {rmse:.3g}, the average with {average:.3g}."
+        text = f"{rows} are foretold with an error of {rmse:.3g}, the average with {average:.3g}."
         cure = (
             "The columns may tell nothing of the target; if they should, try other columns, another kernel,"
             " or more restarts (n_restarts=5)."
@@ -261,8 +282,7 @@ def _of_output(case: Case, held: Held, k: int, output: Output) -> Iterator[Told]
         if rivals and not bad:
             best = min(rivals, key=lambda name: rivals[name])
             text = (
-                f"{held.what} are foretold with an error of {rmse:.3g}, {best} would do with"
-                f" {rivals[best]:.3g}."
+                f"{rows} are foretold with an error of {rmse:.3g}, {best} would do with {rivals[best]:.3g}."
             )
             cure = (
                 "The search may have ended in a bad place (n_restarts=5), the kernel be too smooth, or the"
@@ -296,7 +316,10 @@ def _intervals(held: Held, output: Output) -> Iterator[Told]:
     if not held.discrete:  # whole numbers fill their intervals by steps
         wide = share50 > 0.5 + WIDE and stats.binom.sf(inside[0.5] - 1, m, 0.5) < CHANCE
         text = f"50 % intervals hold {100 * share50:.0f} % of the {held.what}."
-        cure = "They promise less than they could: a few outliers may have widened them for all."
+        cure = (
+            "They promise less than they could: a few outliers, or a noise that may not become smaller, can"
+            " widen them for all."
+        )
         yield "Q004", (text, cure) if wide else None
 
 
@@ -361,7 +384,10 @@ def of_classes(case: Case) -> Found:
     rivals = {rival.name: rival.numbers for rival in held.rivals}
     if shares := rivals.pop("the shares of the classes", None):
         bad = loss >= (1 - LITTLE) * shares[1]
-        text = f"{held.what} have a log loss of {loss:.3g}, the shares of the classes alone {shares[1]:.3g}."
+        text = (
+            f"{sentence(held.what)} have a log loss of {loss:.3g}, the shares of the classes alone"
+            f" {shares[1]:.3g}."
+        )
         cure = (
             "The columns may tell nothing of the labels; if they should, try other columns or another kernel."
         )

@@ -25,7 +25,7 @@ from gramian.fitting.progress import Report
 from gramian.gram import tiles
 from gramian.linalg.memory import show_bytes
 from gramian.report import pictures as pictured
-from gramian.report.checks import Case, checks, shares_of
+from gramian.report.checks import Case, checks, shares_of, with_causes
 from gramian.report.codes import CODES, Finding, checked, ordered
 from gramian.report.document import Fact, Grid, Picture, Section, number
 from gramian.report.held import Held, left_out
@@ -42,6 +42,13 @@ DENSE = 2000  # rows of a K that is made for its largest eigenvalue
 POWERS = 30  # steps towards it
 EFFECTIVE = 2e10  # operations that an effective dimension may take
 PACKAGES = ("numpy", "scipy", "jax", "scikit-learn")
+WORDS_OF_NUMBERS = (
+    "RMSE and MAE say how far the means are off; NLPD, MSLL and CRPS judge the intervals as well. Of all five"
+    " less is better; R2 is 1 where nothing is missed."
+)
+WORDS_OF_LABELS = (
+    "Log loss and Brier score judge probabilities: less is better. AUC is 1 where classes are told apart."
+)
 NO_TIME = "The time limit left no time for this"
 
 Made = TypeVar("Made")
@@ -79,6 +86,7 @@ def health(
         for code, told in (timely(what, partial(check, case)) or {}).items():
             findings += [finding for finding in told if code not in ignored]
             passed += [code] if not told and code not in ignored else []
+    findings = with_causes(findings, case.held is not None and case.held.tested)
     shares = timely("columns", lambda: shares_of(learned))
     order = _order(learned, shares)
     sections = [
@@ -151,7 +159,8 @@ def _good(case: Case, order: Sequence[int], why: str) -> Section:
         grids, pictures = _of_labels(case, held)
     else:
         grids, pictures = _of_numbers(case, held, order)
-    return Section("good", title, (how, *_sentences(case, held)), grids=grids, pictures=pictures)
+    read = WORDS_OF_LABELS if held.P is not None else WORDS_OF_NUMBERS
+    return Section("good", title, (how, *_sentences(case, held), read), grids=grids, pictures=pictures)
 
 
 def _sentences(case: Case, held: Held) -> list[str]:
@@ -182,8 +191,8 @@ def _sentences(case: Case, held: Held) -> list[str]:
 
 
 def _of_numbers(case: Case, held: Held, order: Sequence[int]) -> tuple[tuple[Grid, ...], tuple[Picture, ...]]:
-    head, *rows = held.scores.cells()
-    titles = tuple(head[1:]) if len(held.outputs) > 1 else ("value",)
+    _, *rows = held.scores.cells()
+    titles = tuple(output.name for output in held.outputs) if len(held.outputs) > 1 else ("value",)
     cells = [(row[0], *row[1:]) for row in rows]
     cells += [(f"RMSE of {rival.name}", *(number(v) for v in rival.numbers)) for rival in held.rivals]
     grids = (Grid("Scores", ("score", *titles), tuple(cells), shown=40),)

@@ -137,7 +137,7 @@ def numbers(
         known = np.flatnonzero(np.isfinite(Y[:, k]))
         one, y = foretold.output(k).at(known), Y[known, k]
         lower, upper = one.interval(0.95)
-        name = scores.outputs[k] if scores.outputs else "y"
+        name = targets[k] if len(set(targets)) == Y.shape[1] else "y" if Y.shape[1] == 1 else f"y{k}"
         outputs.append(
             Output(name, known, y, one.mean, one.std, lower, upper, pit_of(one, y), one.log_density(y))
         )

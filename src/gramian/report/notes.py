@@ -186,6 +186,7 @@ def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str, sd
     paths = {id(p): path for path, p in model.kernel.parameters().items()}
     n = len(data.X)
     near = max(_NEAR, 2 / n)
+    alone = len(model.kernel.summands) == 1  # else the rest of a sum may well tell
     # the first kernel of a deep model is not that of f
     along = [] if model.deeper else model.kernel.lengthscales(range(data.X.shape[1]))
     for lengthscale, at in along:
@@ -198,7 +199,8 @@ def parameter_notes(model: Model, data: Data, columns: Columns, stopped: str, sd
                 meanings.setdefault(name, "far beyond the data: f is flat or straight along its column")
             elif value < near * sd[j] and n > FEW and (gap := _gap(data.X[:, j])) > 2 * value:
                 what = f"far below {gap:.3g}, the usual step from one value of the column to the next:"
-                meanings.setdefault(name, f"{what} neighbours hardly inform each other")
+                says = "neighbours hardly inform each other" if alone else "this summand is nearly noise"
+                meanings.setdefault(name, f"{what} {says}")
     for name, what in model.likelihood.meanings().items():
         meanings.setdefault(name, what)
     return meanings

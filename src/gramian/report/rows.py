@@ -7,18 +7,26 @@ of that. What needs a sort of whole rows is left out where there is much of them
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 
 from gramian.arrays import Array
+from gramian.data.columns import INDICATOR
 from gramian.data.inputs import Columns, some_of
 
 FEW = 10  # rows of which nothing is said but what is so by their number alone
 MANY = 1_000_000  # numbers in X beyond which rows are not compared with each other
+# a column of such a name that counts the rows is a time, and no number of a row
+TIMES = frozenset(("time", "date", "day", "week", "month", "year", "hour", "minute", "timestamp", "t", "ds"))
 PLACEHOLDERS = frozenset({99.0, 999.0, 9999.0, 99999.0, 999999.0, 999.9, 9999.9})  # of either sign
 FAR = 3.0  # times the range of all others, for one of these to be none of them
+BY_CHANCE = 0.1  # of the rows whose target differs: rounded numbers that are equal now and then are no copies
+FEW_COPIES = 0.005  # of all rows, that change neither noise nor scores
 SMALL = 5.0, 1000.0  # counts begin this low, and have such a mean at most: dollars and metres do not
+MANY_DIGITS = 12  # categories of digits and signs from which on they are more likely numbers than ranges
 OWN_CATEGORY = 0.9  # of the rows with a category that no other has: names, not categories
 SKEWED = 1.0  # skewness from which on a positive target asks for its logarithm; 1.75 if log y ~ N(., 0.5^2)
 
@@ -41,6 +49,8 @@ def row_notes(X: Array, Y: Array, columns: Columns, gaussian: bool, warped: bool
     yield from _placeholders(X, Y, columns, width)
     if d > 1 or columns.categories:
         yield from _names_of_rows(X, columns, width)
+        yield from _words(columns)
+        yield from _twins(X, columns, width)
     if X.size <= MANY:
         yield from _repeats(X, Y, gaussian)
     if gaussian and Y.shape[1] == 1 and not warped:
@@ -74,6 +84,7 @@ def _names_of_rows(X: Array, columns: Columns, width: Array) -> Iterator[str]:
     """Columns that number or name the rows, beside others that could tell something."""
     n = len(X)
     timed = {j for j, reading in columns.readings.items() if reading.days is not None}
+    timed |= {j for j, name in enumerate(columns.names) if name.lower() in TIMES}
     for j in np.flatnonzero(
         width == n - 1
     ).tolist():  # whole numbers without a gap, each once, are so far apart
@@ -95,6 +106,42 @@ def _names_of_rows(X: Array, columns: Columns, width: Array) -> Iterator[str]:
             )
 
 
+def _words(columns: Columns) -> Iterator[str]:
+    """Categories that may be numbers, and those that may be one."""
+    for j, categories in columns.categories.items():
+        digits = sum(1 for word in categories if re.match(r"\W{0,3}\d", word))
+        if len(categories) > MANY_DIGITS and digits > OWN_CATEGORY * len(categories):
+            yield (
+                f"Column {columns.names[j]!r} has words that begin with digits ({categories[0]!r}), and they"
+                f" are {len(categories):,} categories. If they are numbers or dates, write them as 1234.5 or"
+                " 2024-12-31."
+            )
+        alike = Counter(" ".join(word.casefold().split()) for word in categories)
+        form, count = max(alike.items(), key=lambda item: item[1], default=("", 1))
+        if count > 1:
+            forms = [word for word in categories if " ".join(word.casefold().split()) == form]
+            yield (
+                f"Column {columns.names[j]!r} has categories that differ in capitals or blanks alone"
+                f" ({', '.join(map(repr, forms[:3]))}), and each counts as another. If they are one, write"
+                " them alike."
+            )
+
+
+def _twins(X: Array, columns: Columns, width: Array) -> Iterator[str]:
+    """Columns that are equal, told by a few rows before they are compared."""
+    n = len(X)
+    seen: dict[tuple[float, ...], list[int]] = {}
+    for j in np.flatnonzero(width > 0).tolist():
+        among = seen.setdefault((float(width[j]), *X[[0, n // 3, n // 2, n - 1], j].tolist()), [])
+        twin = next((k for k in among if np.array_equal(X[:, k], X[:, j])), None)
+        if twin is None:
+            among.append(j)
+            continue
+        if INDICATOR.format("") not in columns.names[j]:  # cells that are missing in the same rows
+            a, b = columns.names[twin], columns.names[j]
+            yield f"Columns {a!r} and {b!r} are equal in all rows: one of them can be left out."
+
+
 def _repeats(X: Array, Y: Array, gaussian: bool) -> Iterator[str]:
     """Rows of X that are equal to one before."""
     for j in range(min(X.shape[1], 8)):
@@ -109,7 +156,7 @@ def _repeats(X: Array, Y: Array, gaussian: bool) -> Iterator[str]:
         return
     same = np.all((Y[again] == Y[twin[again]]) | np.isnan(Y[again]), axis=1)
     copies, others = int(np.sum(same)), int(np.sum(~same))
-    if copies:
+    if copies > max(BY_CHANCE * others, FEW_COPIES * len(X)):
         yield (
             f"{_rows(copies)} another's inputs with the same target. If they were copied, keep one of each:"
             " they count as observations of their own, and make noise look smaller than it is."

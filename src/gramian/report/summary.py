@@ -215,7 +215,7 @@ def _quality(known: Quality) -> list[Fact]:
 def _columns(shares: Relevance | None) -> list[Fact]:
     if shares is None:
         return []
-    shown = [f"{row.name} {100 * row.total:.0f} %" for row in shares.rows[:MOST_COLUMNS]]
+    shown = [f"{' '.join(row.name.split())} {100 * row.total:.0f} %" for row in shares.rows[:MOST_COLUMNS]]
     more = ", ..." if len(shares) > len(shown) else ""
     text = f"{', '.join(shown)}{more} (share of the variance of f's mean that needs each)"
     return [Fact("columns", text)]

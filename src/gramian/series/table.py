@@ -22,7 +22,7 @@ from gramian.data.cells import Cells, cells_of
 from gramian.data.columns import Columns
 from gramian.data.dates import read_date
 from gramian.data.frames import Frame, as_frame, is_frame
-from gramian.data.inputs import decided, file_cells, numbers_of, read_features
+from gramian.data.inputs import as_array, decided, file_cells, numbers_of, read_features
 from gramian.data.readings import PLAIN, Dates
 from gramian.data.tables import read_table
 from gramian.errors import InputError
@@ -108,6 +108,7 @@ def read_training(
     axis = axis_of(cells, date, place)
     t = axis.read(cells, date, place)
     _refuse_missing(t, date, place)
+    axis.refuse_far(t, date)
     values = cells_in(given, target)
     reading = decided([values], "The table", target)
     if reading is not None and (reading.categorical or isinstance(reading, Dates)):
@@ -136,7 +137,7 @@ def read_ahead(X: Any, layout: Layout, axis: Axis, columns: Columns | None) -> S
                 f"This forecast needs {', '.join(layout.regressors)} at the dates ahead. Give a table with"
                 f" {layout.date!r} and these columns: forecast(dates=table)."
             )
-        given = Frame({layout.date: _column([X] if isinstance(X, str) else X)})
+        given = Frame({layout.date: _column([X] if isinstance(X, str) else X, "dates")})
     labels = [str(label) for label in given.columns]
     wanted = [
         layout.date,
@@ -206,15 +207,16 @@ def _regressors(given: Any, names: Sequence[str], known: Columns | None) -> tupl
 
 
 def _of_arrays(X: Any, y: Any) -> tuple[Frame, str, str]:
-    times, values = _column(X), _column(y)
+    times, values = _column(X, "X"), _column(y, "y")
     if len(times) != len(values):
         raise InputError(f"There are {len(times):,} dates, but {len(values):,} values of y. Give one each.")
     return Frame({"date": times, "y": values}), "date", "y"
 
 
-def _column(values: Any) -> Any:
+def _column(values: Any, name: str) -> Any:
     """A one-dimensional column of anything: an array, a list, a Series."""
-    array = values if hasattr(values, "dtype") or hasattr(values, "to_pylist") else np.asarray(values)
+    column = hasattr(values, "to_pylist") or hasattr(values, "to_numpy")  # of a library of tables
+    array = values if column else as_array(values, name)
     shape = np.shape(array)
     if len(shape) == 2 and shape[1] == 1:
         return np.asarray(array)[:, 0]

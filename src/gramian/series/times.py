@@ -26,6 +26,7 @@ from gramian.errors import InputError, ParameterError
 DAY = 86_400_000_000  # microseconds
 MOST_STEPS = 1_000_000  # of a horizon
 FAR = 10_000.0  # days
+FARTHEST = 1e60  # units: kernels of a trend have cubes of the span
 USUAL = 0.5  # of all differences, from which on one is the usual
 _HORIZON = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 _UNITS = {
@@ -94,6 +95,15 @@ class Axis:
                 f" {self.labels(np.zeros(1))[0]}. Give dates."
             )
         return numbers_of(self.reading, cells, name, place)
+
+    def refuse_far(self, t: Array, name: str) -> None:
+        """Refuses numbers whose powers leave the range of numbers."""
+        span = float(np.ptp(t / 2))
+        largest = float(np.max(np.abs(t)))
+        if not self.dated and (largest > FARTHEST or 0 < span < 1 / FARTHEST):
+            what = f"Column {name!r} has times of size {largest:.3g} that are {2 * span:.3g} apart"
+            unit = 10.0 ** np.floor(np.log10(max(largest, 1e-300)))
+            raise InputError(f"{what}. Give them in other units: {name} / {unit:.0e}.")
 
     def labels(self, t: Array) -> NDArray[Any]:
         """Times as people write them: datetime64[us], or the numbers."""

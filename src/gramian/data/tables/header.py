@@ -70,7 +70,7 @@ def separator_of(head: str) -> str:
     best = max(SEPARATORS, key=lambda sign: _agreement(head, sign))
     if _agreement(head, best) > 0.5:
         return best
-    plain = '"' not in head and not outside.count(first)
+    plain = not outside.count(first)
     return BLANKS if plain and _agreement(head, BLANKS) > MOST_AGREE and _numbers_in(head) else first
 
 
@@ -99,6 +99,10 @@ def header_of(path: str, rows: Sequence[Sequence[str]]) -> Header:
     if titles:
         notes.append(f"{titles} line{'s' * (titles > 1)} above the column names left out")
     names = _named(rows, start, filled)
+    joined = _joined(rows, start, filled)
+    if joined:
+        names, start = joined, next(k for k in filled if k > start)
+        notes.append(f"two lines of column names put together ({next(filter(None, names))!r})")
     whole = [k for k in filled if k > start and len(rows[k]) == len(names)]
     ruled = next((k for k in filled if k > start), start)
     above = start + 1
@@ -181,6 +185,35 @@ def _above(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
         return False
     numbers = [all(re.match(r"\W*\d", row[j]) for row in rows) for j in range(len(names))]
     return _are_names(names) and _count(names) == len(names) and not _has_data(names) and any(numbers)
+
+
+def _joined(rows: Sequence[Sequence[str]], start: int, filled: Sequence[int]) -> list[str]:
+    """Names that stand in two lines, of which the first names groups of columns: by the second line alone
+    where that names each column, else by both. Empty where there is one line of names."""
+    below = [rows[k] for k in filled if k > start and len(rows[k]) == len(rows[start])]
+    if len(below) <= FEWEST_BELOW or rows[next(k for k in filled if k > start)] is not below[0]:
+        return []
+    groups, names, body = [cell.strip() for cell in rows[start]], [c.strip() for c in below[0]], below[1:]
+    if len(set(groups)) == len(groups) and "" not in groups[1:]:
+        return []
+    numbers = [
+        all(is_missing(row[j]) or re.match(r"\W*\d", row[j]) for row in body) for j in range(len(names))
+    ]
+    if _has_data(names) or any(is_number(name) for name in names) or sum(map(bool, names)) < 2:
+        return []
+    if not any(numbers) or any(
+        number and not name for number, name in zip(numbers[1:], names[1:], strict=True)
+    ):
+        return []
+    if any(is_missing(name) for name in names if name):
+        return []
+    found, group = [], ""
+    for above, name in zip(groups, names, strict=True):
+        group = above or group
+        found.append(f"{group} {name}".strip() if name else above)
+    single = [name or above for above, name in zip(groups, names, strict=True)]
+    found = single if len(set(single)) == len(single) else found
+    return found if len(set(found)) == len(found) else []
 
 
 def _units(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

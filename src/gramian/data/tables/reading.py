@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import datetime
@@ -34,6 +35,7 @@ from gramian.data.tables.header import (
     separator_of,
 )
 from gramian.data.tables.shared import (
+    ARROW,
     BLOCK,
     PARQUET,
     SHEETS,
@@ -88,6 +90,8 @@ def read_blocks(path: str | os.PathLike[str], rows: int = BLOCK, room: Room | No
     suffix = suffix_of(path, SUFFIXES)
     if suffix in PARQUET:
         return _parquet_blocks(shown, rows, room)
+    if suffix in ARROW:
+        return _arrow_blocks(shown, rows, room)
     return _sheet_blocks(shown, rows, room) if suffix in SHEETS else _text_blocks(shown, suffix, rows, room)
 
 
@@ -264,6 +268,15 @@ def _rows(
 def _sheet_blocks(path: str, rows: int, room: Room) -> Iterator[Table]:
     """The first sheet of a workbook that has cells."""
     calamine = import_calamine(path)
+    with open(path, "rb") as file:
+        head = file.read(1024)
+    if head[:4] not in (b"PK\x03\x04", b"\xd0\xcf\x11\xe0") and len(head.split(b"\0", 1)[0]) == len(head) > 0:
+        web = re.match(
+            rb"\s*(<\?xml|<!doctype|<html|<table)", head.removeprefix(codecs.BOM_UTF8), re.IGNORECASE
+        )
+        what = "a web page" if web else "text"
+        cure = "Open it in a spreadsheet and save it as .xlsx" if web else "Rename it so that it ends in .csv"
+        raise TableError(f"{path} is {what} under the name of a workbook. {cure}.")
     _check_workbook(path, room)
     try:
         book = calamine.CalamineWorkbook.from_path(path)
@@ -435,19 +448,58 @@ def _parquet_blocks(path: str, rows: int, room: Room) -> Iterator[Table]:
             for batch in file.iter_batches(rows, columns=integers) if integers else ():
                 integers = [name for name in integers if not batch.column(name).null_count]
             for batch in file.iter_batches(rows):
-                # as text a cell is there again, as Python's own
-                what = f"{path}, row {first + batch.num_rows}: a block of {batch.num_rows:,} rows"
-                room.hold(3 * batch.nbytes, what, SMALLER)
-                kinds = [field.name in integers for field in batch.schema]
-                columns = {
-                    name: _arrow_column(path, pa, name, *column)
-                    for name, *column in zip(names, batch.columns, kinds, strict=True)
-                }
-                yield Table(path, names, columns, None, first, whole=False)
+                yield _of_batch(path, pa, names, batch, integers, first, room)
                 first += batch.num_rows
     except (pa.ArrowException, OSError) as cause:
         cure = "The file is damaged or of another format; copy or export it again."
         raise TableError(f"{path} cannot be read as Parquet: {cause}. {cure}") from cause
+
+
+def _of_batch(
+    path: str, pa: Any, names: tuple[str, ...], batch: Any, integers: Sequence[str], first: int, room: Room
+) -> Table:
+    # as text a cell is there again, as Python's own
+    what = f"{path}, row {first + batch.num_rows}: a block of {batch.num_rows:,} rows"
+    room.hold(3 * batch.nbytes, what, SMALLER)
+    kinds = [field.name in integers for field in batch.schema]
+    columns = {
+        name: _arrow_column(path, pa, name, *column)
+        for name, *column in zip(names, batch.columns, kinds, strict=True)
+    }
+    return Table(path, names, columns, None, first, whole=False)
+
+
+def _arrow_blocks(path: str, rows: int, room: Room) -> Iterator[Table]:
+    """The record batches of a file of Arrow's, which Feather is, or of a stream of them."""
+    pa, _ = import_pyarrow(path)
+    first = 0
+    try:
+        with pa.memory_map(path) as source:
+            if bytes(source.read(6)) == b"ARROW1":
+                file = pa.ipc.open_file(source)
+                batches = [file.get_batch(k) for k in range(file.num_record_batches)]
+            else:
+                source.seek(0)
+                file = pa.ipc.open_stream(source)
+                batches = list(file)
+            names = check_names(path, file.schema.names)
+            if not sum(batch.num_rows for batch in batches):
+                raise TableError(f"{path} has columns ({listing(names)}) but no rows. Write it with data.")
+            is_integer = pa.types.is_integer
+            integers = [
+                field.name
+                for k, field in enumerate(file.schema)
+                if is_integer(field.type) and not any(batch.column(k).null_count for batch in batches)
+            ]
+            rows = min(rows, max(1, room.cells // len(names)))
+            for batch in batches:
+                for at in range(0, batch.num_rows, rows):
+                    part = batch.slice(at, rows)
+                    yield _of_batch(path, pa, names, part, integers, first, room)
+                    first += part.num_rows
+    except (pa.ArrowException, OSError) as cause:
+        cure = "The file is damaged or of another format; write it again, or convert it to Parquet."
+        raise TableError(f"{path} cannot be read as Arrow's or Feather: {cause}. {cure}") from cause
 
 
 def _dictionary(column: Any) -> int:

@@ -14,8 +14,9 @@ from gramian.errors import TableError
 
 WRITTEN = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", ".parquet", ".pq")
 SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-SUFFIXES = (*WRITTEN, *SHEETS)  # that can be read
 PARQUET = (".parquet", ".pq")
+ARROW = (".feather", ".arrow", ".ipc")
+SUFFIXES = (*WRITTEN, *ARROW, *SHEETS)  # that can be read
 UNIT = re.compile(r"\s*[(\[].*[)\]]\s*$")
 LONGEST = 100  # characters of a name that is suggested
 BLOCK = 65_536  # rows at once, read or written
@@ -83,7 +84,8 @@ def import_pyarrow(path: str) -> tuple[Any, Any]:
         import pyarrow.parquet
     except ImportError as cause:
         cure = 'Install it: pip install "gramian[parquet]"; or use CSV.'
-        raise TableError(f"{path}: Parquet files need pyarrow. {cure}") from cause
+        kind = "Arrow" if path.lower().endswith(ARROW) else "Parquet"
+        raise TableError(f"{path}: {kind} files need pyarrow. {cure}") from cause
     return pyarrow, pyarrow.parquet
 
 

@@ -17,10 +17,18 @@ from gramian.errors import TableError
 # in any case, spaces around allowed; \\N is what databases write, and # begins errors of spreadsheets
 MISSING = frozenset(
     {"", "na", "n/a", "n.a.", "<na>", "nan", "nat", "null", "-", "--", "---", "?", ".", "\\n", "(blank)"}
+    | {"–", "—", "..", "...", "…", ":"}  # of statistics offices
     | {f"#{error}" for error in ("n/a", "div/0!", "ref!", "value!", "num!", "name?", "null!")}
 )
+# of spreadsheets in other languages, #WERT!, #NV, #¡VALOR!, and of C: 1.#IND
+_ERROR = re.compile(r"#[^\W\d][\w/]*[!?]|#¡[\w/]+!|#n/?[avd]|-?1\.#(ind|qnan|snan)\d*", re.IGNORECASE)
 # may be categories among words; among numbers and dates they stand for nothing
-UNKNOWN = frozenset({"none", "nil", "missing", "unknown", "not available", "not known", "no data", "n.d."})
+UNKNOWN = frozenset(
+    {"none", "nil", "missing", "unknown", "not available", "not known", "no data", "n.d.", "nd", "n/d", "s/d"}
+    | {"k.a.", "k. a.", "ka", "keine angabe", "n.b.", "nb", "nr", "tbd", "x", "*", "**", "***", "0000-00-00"}
+    | {"0000-00-00 00:00:00", "(d)", "(s)", "(x)", "(z)", "(na)"}
+    | {f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz_"}  # of SAS and Stata
+)
 
 
 class NotNumbersError(TableError):
@@ -65,8 +73,10 @@ class Table:
         return replace(self, names=tuple(names), columns={name: self._column(name) for name in names})
 
     def parsed(self, name: str) -> NDArray[np.float64] | None:
-        """The column as numbers, NaN where missing; None where a cell is neither."""
-        return _parse(self._column(name))
+        """The column as numbers, NaN where missing; None where a cell is neither, or where its points may be
+        between thousands: the whole file tells."""
+        column = self._column(name)
+        return None if self.comma and column.dtype == object and _may_be_parted(column) else _parse(column)
 
     def line(self, row: int | np.intp) -> int:
         """The line of the file where row 0, 1, ... begins, counted from 1 (for Parquet the row itself)."""
@@ -129,6 +139,15 @@ class Table:
         )
 
 
+_PARTED = re.compile(r"\s*[-+]?[1-9]\d{0,2}(\.\d{3})?\s*")
+
+
+def _may_be_parted(column: NDArray[Any]) -> bool:
+    """Whether numbers have a point before the last three digits, or none."""
+    seen = (is_missing(cell) or cell.strip() == "0" or _PARTED.fullmatch(cell) for cell in column)
+    return all(seen) and any("." in cell for cell in column)
+
+
 def _parse(column: NDArray[Any]) -> NDArray[np.float64] | None:
     """Floats, NaN where missing; None when some cell is neither."""
     if column.dtype != object:
@@ -148,7 +167,8 @@ def _parse(column: NDArray[Any]) -> NDArray[np.float64] | None:
 
 def is_missing(cell: str) -> bool:
     """Whether a cell stands for no value."""
-    return cell.strip().lower() in MISSING
+    cell = cell.strip()
+    return cell.lower() in MISSING or ("#" in cell[:4] and _ERROR.fullmatch(cell) is not None)
 
 
 def is_unknown(cell: str) -> bool:

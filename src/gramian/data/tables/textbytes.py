@@ -1,8 +1,9 @@
 """The bytes of a text file on their way to the parser: unpacked, decoded, and refused where they are no text.
 
 Text is UTF-8, or UTF-16, which a byte order mark tells, or every other byte that is 0. Bytes that are no
-UTF-8 are Windows-1252, which Western spreadsheets write and which has all of Latin-1; the table then has a
-note of it.
+UTF-8 are Windows-1252, which Western spreadsheets write and which has all of Latin-1, unless most of them
+stand in runs of three and more, as in no Western language: then they are Shift JIS, Windows-1251, GB 18030 or
+EUC-KR, whichever gives plain letters of its language, or the text is refused. The table has a note of it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import re
 import zlib
 from typing import Any
 
@@ -26,6 +28,7 @@ FOREIGN = {  # how files of other formats begin, when their name says CSV
     b"\x1f\x8b": "This is gzip data: rename the file so that it ends in .gz.",
     b"PK\x03\x04": "This is a spreadsheet or zip file: rename it so that it ends in .xlsx or .ods.",
     b"PAR1": "This is a Parquet file: rename it so that it ends in .parquet.",
+    b"ARROW1": "This is a file of Arrow's: rename it so that it ends in .arrow.",
     b"\xd0\xcf\x11\xe0": "This is an old Excel file: rename it so that it ends in .xls.",
     b"%PDF": "This is a PDF: export the table itself as CSV.",
     b"<!doctype": WEB,
@@ -53,8 +56,10 @@ class CheckedBytes(io.RawIOBase):
             more = self._read(CHUNK)
             raw, self.is_all = raw + more, not more
         wide = wide_text(raw)
+        other = None if wide else other_text(path, raw)
+        wide, named = (wide, "UTF-16") if other is None else other
         self._decoder = codecs.getincrementaldecoder(wide or "utf-8")("strict" if wide else "surrogateescape")
-        self.notes: list[str] = ["text in UTF-16"] if wide else []
+        self.notes: list[str] = [f"text in {named}"] if wide else []
         # bytes and lines so far; whether the last one was a \r
         self._before, self._line, self._column, self._returned = 0, 1, 0, False
         self._ended = False
@@ -147,6 +152,63 @@ def wide_text(head: bytes) -> str | None:
     return None
 
 
+# codecs, how they are called, and the plain letters of their languages
+_OTHERS = (
+    ("cp932", "Shift JIS", re.compile("[\u3001-\u30ff\u4e00-\u9fff\uff01-\uff5e\uffe5]")),
+    ("cp1251", "Windows-1251", re.compile("[\u0410-\u044f\u0401\u0451\u2116«»°]")),
+    ("cp949", "EUC-KR", re.compile("[\uac00-\ud7a3\u3001-\u3011]")),
+    ("gb18030", "GB 18030", re.compile("[\u4e00-\u9fff\u3001-\u3011\uff01-\uff5e\uffe5]")),
+)
+_RUN = re.compile(rb"[\x80-\xff]{3,}")
+MOSTLY = 0.9  # of the letters that are no ASCII
+
+
+def other_text(path: str, head: bytes) -> tuple[str, str] | None:
+    """The codec of a text that is neither UTF-8 nor Western, and its name; None where it is one of these."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+        return None
+    except UnicodeDecodeError:
+        pass
+    high = sum(1 for byte in head if byte >= 0x80)
+    if 2 * sum(map(len, _RUN.findall(head))) < high and not _is_japanese(head):
+        return None
+    best = (MOSTLY, "", "")
+    for codec, named, letters in _OTHERS:
+        try:
+            text = codecs.getincrementaldecoder(codec)().decode(head)
+        except UnicodeDecodeError:
+            continue
+        signs = [c for c in text if not c.isascii()]
+        share = sum(1 for c in signs if letters.match(c)) / max(len(signs), 1)
+        # capitals after small letters, which words have not: bytes of two-byte letters read as Cyrillic
+        share -= 2 * len(re.findall("[а-я][А-Я]", text)) / max(len(signs), 1)
+        if codec == "gb18030":  # of rare letters are other texts that happen to be pairs of bytes
+            share = min(share, sum(map(_is_frequent, signs)) / max(len(signs), 1))
+        best = max(best, (share, codec, named), key=lambda one: one[0])
+    if not best[1]:
+        raise TableError(
+            f"{path} is text in an encoding that is neither UTF-8 nor Western, with bytes such as"
+            f" {_RUN.findall(head)[0][:6].hex(' ')}. Save it as UTF-8: in a spreadsheet, as CSV UTF-8."
+        )
+    return best[1], best[2]
+
+
+def _is_frequent(c: str) -> bool:
+    """Whether a letter is in the first level of GB 2312, or a sign."""
+    return c.encode("gb2312", "replace")[0] in range(0xA1, 0xD8)
+
+
+def _is_japanese(head: bytes) -> bool:
+    """Whether a text is Shift JIS, whose letters may end in a byte of ASCII: it has some of the most frequent
+    ones, which no Western text spells."""
+    try:
+        text = codecs.getincrementaldecoder("cp932")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return len(set(text) & set("月日円時分数名のはをにがとでたしるーンスト")) > 1
+
+
 def _western(escaped: str) -> str:
     byte = bytes([ord(escaped) - 0xDC00])
     try:
@@ -167,5 +229,11 @@ def _check_head(path: str, head: bytes, is_all: bool) -> None:
 
 def kind_of_bytes(head: bytes) -> str:
     """The suffix of a table that begins with these bytes."""
-    known = {b"PAR1": ".parquet", b"PK\x03\x04": ".xlsx", b"\x1f\x8b": ".csv.gz", b"\xd0\xcf\x11\xe0": ".xls"}
+    known = {
+        b"PAR1": ".parquet",
+        b"ARROW1": ".arrow",
+        b"PK\x03\x04": ".xlsx",
+        b"\x1f\x8b": ".csv.gz",
+        b"\xd0\xcf\x11\xe0": ".xls",
+    }
     return next((suffix for start, suffix in known.items() if head.startswith(start)), ".csv")

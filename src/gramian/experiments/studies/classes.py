@@ -323,6 +323,12 @@ def _points(m: int) -> Callable[[], Any]:
     return lambda: GPClassifier(1.0 * RBF(WIDE), method=SVGP(m, steps=STEPS), random_state=0)
 
 
+def network(*widths: int) -> MLPClassifier:
+    """With a decay of the weights, of 0.1, 1 and 3 the best by five folds of 100 and of 500 training rows.
+    Stopped early by a tenth of so few rows it has learned nothing: 78 % and 72 % are wrong, not 45 and 28."""
+    return MLPClassifier(widths, alpha=3.0, learning_rate_init=0.01, max_iter=2000, random_state=0)
+
+
 # as they are compared: kernels, then ways with several classes, then inducing points, then others
 MODELS: dict[str, Callable[[], Any]] = {
     "GP, RBF": lambda: GPClassifier(1.0 * RBF(WIDE), n_restarts=0, random_state=0),
@@ -338,8 +344,8 @@ MODELS: dict[str, Callable[[], Any]] = {
     "GP, 200 inducing points": _points(200),
     "logistic regression": lambda: LogisticRegression(max_iter=2000),
     "linear SVM": lambda: LinearSVC(),
-    "network 32": lambda: MLPClassifier((32,), max_iter=500, early_stopping=True, random_state=0),
-    "network 64-64": lambda: MLPClassifier((64, 64), max_iter=500, early_stopping=True, random_state=0),
+    "network 32": lambda: network(32),
+    "network 64-64": lambda: network(64, 64),
 }
 QUICK = (
     "GP, RBF",
@@ -418,8 +424,8 @@ JASS_TRUMP = Experiment(
     "Which model foretells best what trump a player of Jass chooses, with how many rows?",
     "36 cards and whether the choice was passed on, as columns of 0 and 1; six kinds of trump. Gaussian"
     " processes with softmax (others where said), searched from one start; scikit-learn's logistic"
-    " regression, linear SVM and small networks beside them. 1,700 test rows, drawn from the rows that are"
-    " not trained on and the 200 of the set's own test part.",
+    " regression, linear SVM and small networks with weight decay beside them. 1,700 test rows, drawn from"
+    " the rows that are not trained on and the 200 of the set's own test part.",
     _jass_grid,
     _jass,
     ("error", "nlpd", "ece", "fit_seconds"),
