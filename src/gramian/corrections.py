@@ -270,8 +270,9 @@ class Calibration:
     def open_to_others(self, rows: int) -> Calibration:
         """With a wide part for what so many left-out rows cannot exclude: of n + 1 exchangeable rows the last
         one is farther out than all others with probability 1 / (n + 1), whatever they look like. A tail that
-        ends where theirs does is sure of what nobody has seen: on energy, 69 rows, one of 77 new ones cost
-        189 nats. The price is 1 / (n + 1) nats a row."""
+        ends where theirs does is sure of what nobody has seen: on uci20_energy, split 1, one row of 77 cost
+        189 nats under a deep model. The price is 1 / (n + 1) nats a row, and as much beside the variance as
+        UNSEEN^2 says: of 277 rows (uci20_yacht) 0.002 nats and intervals 1.5 % wider."""
         share = 1 / (rows + 1)
         parts = [(1 - sum(self.shares), 1.0), *self._others]
         spread = float(np.sqrt(sum(own * width**2 for own, width in parts)))  # in units of `scale`

@@ -138,7 +138,8 @@ def test_variances_with_tiny_noise(noise):
         assert np.max(var) < 0.5 * noise + 1e-7
         assert np.min(var) > 1e-3 * noise
         assert_allclose(mean, np.sin(3 * points), atol=4 * np.sqrt(np.max(var)) + 1e-4)
-        check_posterior(posterior, points[::5])
+        # rows beside each other change the order of sums of 40 terms, of a prior of variance 1
+        check_posterior(posterior, points[::5], rounding=40 * np.finfo(np.float64).eps)
 
 
 def test_raised_noise_is_reported():

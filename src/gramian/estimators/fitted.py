@@ -588,14 +588,20 @@ class Fitted(Learned):
         output, and that reckon with what these cannot exclude; as it is where there are too few."""
         if not self.closed_form or self.n_functions > 1 or len(X) < FEWEST_RESIDUALS:
             return self
-        found = self._calibration(X, *left_out, []) or Calibration(1.0)
-        return dataclasses.replace(self, calibration=found.open_to_others(len(X)))
+        return dataclasses.replace(self, calibration=self._calibration(X, *left_out, []))
 
     def _calibration(
         self, X: Array, mean: Array, residuals: Array, in_gaps: list[tuple[Array, Array, Array]]
+    ) -> Calibration:
+        """After the residuals of rows, and of rows in gaps, and with a part for rows unlike all of these."""
+        found = self._calibration_of_these(X, mean, residuals, in_gaps) or Calibration(1.0)
+        return found.open_to_others(len(X))
+
+    def _calibration_of_these(
+        self, X: Array, mean: Array, residuals: Array, in_gaps: list[tuple[Array, Array, Array]]
     ) -> Calibration | None:
-        """After the residuals of rows, and of rows in gaps: first where they are wide, then how wide, and
-        their tails. Where they are wide must be worth it in gaps, too."""
+        """First where residuals are wide, then how wide, and their tails. Where they are wide must be worth
+        it in gaps, too; None where none of this is worth having."""
         numeric = [j for j in range(len(self.columns.names)) if j not in self.columns.categories]
         widths = Widths.of(X, mean, residuals, numeric)
         if in_gaps:

@@ -190,7 +190,7 @@ def _calibration(known: Any) -> list[Fact]:
     if not known.shares:
         return [Fact("intervals", f"{text}, as left-out rows ask for")]
     wider = f"for {100 * sum(known.shares):.2g} % of the rows another {_range(known.wider)} times wider"
-    return [Fact("intervals", f"{text}, and {wider}, as left-out rows ask for")]
+    return [Fact("intervals", f"{text}, and {wider}: what left-out rows ask for, and cannot exclude")]
 
 
 def _range(wider: tuple[float, ...]) -> str:
