@@ -46,8 +46,8 @@ def test_labels_are_classified(run, data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--layers", "two"), "--layers 'two' must be a whole number from 1 on, or auto"),
-        (("--layers", "0"), "layers=0 must be a whole number from 1 to 10"),
+        (("--layers", "two"), "--layers 'two' must be a whole number from 1 to 10, or auto"),
+        (("--layers", "0"), "--layers '0' must be a whole number from 1 to 10, or auto"),
         (("--layers", "2", "--method", "vfe"), "--method is for models of one layer"),
         (("--layers", "2", "--restarts", "3"), "--restarts is for models of one layer"),
         (("--layers", "2", "--inference", "ep"), "--inference is for models of one layer"),

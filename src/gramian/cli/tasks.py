@@ -21,6 +21,7 @@ from gramian.data.tables import Table
 from gramian.data.tables.shared import BLOCK
 from gramian.errors import InputError, ParameterError, TableError
 from gramian.estimators import DeepGPClassifier, DeepGPRegressor, GPClassifier, GPRegressor
+from gramian.estimators.deep import MOST_LAYERS
 from gramian.likelihoods.words import read_likelihood
 from gramian.words import LIKELIHOODS
 
@@ -139,8 +140,11 @@ class FitOptions:
                 f"{refused[0]} is for models of one layer, but --layers {self.layers} was given. Leave one of"
                 " them out."
             )
-        if self.layers != "auto" and not self.layers.isdecimal():
-            raise ParameterError(f"--layers {self.layers!r} must be a whole number from 1 on, or auto.")
+        whole = self.layers.isdecimal() and 1 <= int(self.layers) <= MOST_LAYERS
+        if self.layers != "auto" and not whole:
+            raise ParameterError(
+                f"--layers {self.layers!r} must be a whole number from 1 to {MOST_LAYERS}, or auto."
+            )
         depth = self.layers if self.layers == "auto" else int(self.layers)
         return values | {"layers": depth, "n_inducing": self.n_inducing}
 
