@@ -93,6 +93,18 @@ def test_sampled_parameters_give_quantiles_of_the_mixture(rows):
     assert_allclose(dist.std, std, rtol=1e-3)
 
 
+def test_draws_of_sampled_parameters_have_the_noise_of_each(rows):
+    """Noise that is far from known: draws with its average would have other ends than the quantiles."""
+    X, y = rows[0][:8], rows[1][:8]
+    method = gm.MCMC(draws=40, warmup=40, chains=1)
+    gp = gm.GPRegressor(KERNEL, hyper="mcmc", inference=method, random_state=0).fit(X, y)
+    at, n = np.array([[0.5]]), 100_000
+    draws = gp.sample_y(at, n)
+    for level in (0.01, 0.5, 0.99):
+        below = np.mean(draws <= gp.predict(at, quantiles=[level])[0, 0])
+        assert abs(below - level) < 4.5 * np.sqrt(level * (1 - level) / n)  # by chance once in 100,000 times
+
+
 def test_one_question_at_a_time(gp, rows):
     for both in ({"return_std": True}, {"return_cov": True}, {"quantiles": [0.5]}):
         with pytest.raises(ParameterError, match="Ask for one of"):

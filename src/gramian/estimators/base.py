@@ -756,10 +756,14 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         noise: Array | None = None,
     ) -> Array:
         """Joint draws of L functions, (n, L, count), plus noise of variances (L,)."""
-        n = len(X)
+        self._hold_draws(len(X), L, count)
+        noise = None if noise is None else np.broadcast_to(noise, (len(X), L))
+        return process.sample(rng, X, count, noise)
+
+    def _hold_draws(self, n: int, L: int, count: int) -> None:
+        """Refuses joint draws that would not fit into memory."""
         needed, what = 8 * n * (n * (3 + 2 * L) + L * count), f"Joint draws at {n:,} points"
         memory.check_memory(needed, self.memory_limit, what, "Draw at fewer points.")
-        return process.sample(rng, X, count, None if noise is None else np.broadcast_to(noise, (n, L)))
 
     def __dir__(self) -> list[str]:
         """Public names that have a value, for completion and scikit-learn's box; none is costly to read."""

@@ -693,10 +693,13 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             (process, noise, fitted), mine = seen[k], len(range(place, count, len(seen)))
             if not mine:
                 continue
-            draws = self._drawn(process, len(noise), table, mine, rng, noise if noisy else None)
             if reader is not None:
-                draws = observations(rng, reader, draws, beside)
-            elif fitted is not None and not fitted.additive:
+                self._hold_draws(len(table), len(noise), mine)
+                seen_by = process.drawn_under(reader, rng, table, mine)
+                parts += [observations(rng, likelihood, f, beside) for likelihood, f in seen_by]
+                continue
+            draws = self._drawn(process, len(noise), table, mine, rng, noise if noisy else None)
+            if fitted is not None and not fitted.additive:
                 draws = fitted.drawn(table, draws, process.mean(table), noisy, rng)
             parts.append(draws)
         draws = np.concatenate(parts, axis=-1)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from gramian.arrays import Array
-from gramian.errors import ParameterError
+from gramian.errors import ParameterError, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +27,9 @@ A_LENGTH = 4  # points within a length of change: 25 in a period
 NARROW = 4.0  # inches of a figure that a legend above it fits into
 HIGHEST = 0.35  # of the axes that a legend within them takes
 LETTER, SPARE = 6.0, 0.7  # points of a letter's width; the share of its room that a word may take
+MOST_LINES = 3  # of a name
+LONGEST_WORD = 24  # letters of a category below a picture
+HEIGHT = 7.0, 10.0  # points of a line of the smallest letters, and of those that are usual
 Named = tuple[list[Any], list[str]]  # handles and labels of a legend
 # Okabe and Ito's palette: told apart with any kind of colour vision
 INK, BLUE, ORANGE, GREEN = "#222222", "#0072B2", "#D55E00", "#009E73"
@@ -92,12 +96,27 @@ def points_between(
     return x
 
 
+def wrapped(axis: Axis, name: str) -> str:
+    """A name in lines that are no longer than the axis."""
+    box = axis.axes.bbox
+    points = 72.0 * (box.width if axis.axis_name == "x" else box.height) / cast("Figure", axis.figure).dpi
+    lines = in_lines(name, max(LONGEST_WORD, int(points / LETTER)))
+    return "\n".join(lines)
+
+
+def in_lines(name: str, letters: int) -> list[str]:
+    """A name in few lines; of one that is longer still its beginning and its end, which often tell it from
+    others."""
+    lines = textwrap.wrap(visible(name), letters) or [""]
+    return lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], f"... {lines[-1]}"]
+
+
 def name_axis(axis: Axis, columns: Columns, j: int, remark: str = "") -> None:
     """Names an axis along column j, with its numbers as people read them: dates, words, or spans with their
     unit."""
     reading = columns.readings.get(j)
     unit = getattr(reading, "unit", "") if reading is not None and reading.origin is None else ""
-    axis.set_label_text(f"{columns.names[j]}{f' ({unit})' if unit else ''}{remark}")
+    axis.set_label_text(wrapped(axis, f"{columns.names[j]}{f' ({unit})' if unit else ''}{remark}"))
     if reading is None:
         return
     if reading.origin is not None and reading.days is not None:
@@ -196,15 +215,25 @@ def _legends(place: Any, named: Named, where: str, settings: Mapping[str, Any]) 
             legend.remove()
 
 
+def room(axis: Axes, count: int) -> float:
+    """Points for each of so many things side by side."""
+    return float(72.0 * axis.bbox.width / cast("Figure", axis.figure).dpi / count)
+
+
 def name_categories(axis: Axes, words: Sequence[str]) -> None:
     """Words below the places 0, 1, ... of the horizontal axis, aslant where they are too long to stand side
-    by side, and upright where they are too many for that."""
-    points = 72.0 * axis.bbox.width / cast("Figure", axis.figure).dpi / len(words)  # for each of them
+    by side, and upright, small or not all of them where they are too many for that."""
+    points = room(axis, len(words))
+    words = [word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 3]}..." for word in words]
     longest = LETTER * max(map(len, words))
-    axis.set_xticks(np.arange(len(words)), words)
+    least, usual = HEIGHT
+    step = max(1, int(np.ceil(least / points)))  # where not all fit, every second has its word, or third
+    axis.set_xticks(np.arange(len(words))[::step], words[::step])
     if longest > SPARE * points:
         upright = points < 2 * LETTER
         axis.tick_params(axis="x", rotation=90 if upright else 30)
+        if upright:
+            axis.tick_params(axis="x", labelsize=min(usual, 0.9 * points * step))
         for label in axis.get_xticklabels():
             label.set_horizontalalignment("center" if upright else "right")
             label.set_rotation_mode("default" if upright else "anchor")

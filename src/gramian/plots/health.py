@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramian.errors import visible
-from gramian.plots.common import BLUE, GREEN, INK, ORANGE
+from gramian.plots.common import BLUE, GREEN, INK, ORANGE, in_lines
 from gramian.report import html
 from gramian.report.document import Picture, plain
 
@@ -42,7 +42,7 @@ STYLE: dict[Any, Any] = {
     "text.parse_math": False,  # a name may have dollar signs
     "axes.unicode_minus": False,
 }
-LONG, TICK = 22, 14  # letters of a name, and of one below a tick
+LONG, LINE, TICK = 22, 30, 14  # letters of a name, of a line of one, and of one below a tick
 DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1)), (0, (1, 1)))
 
 
@@ -120,7 +120,7 @@ def observed(axis: Axes, data: Mapping[str, Any]) -> None:
     reach = 0.05 * (ends[1] - ends[0]) or 1.0
     axis.set_ylim(ends[0] - 2 * reach, ends[1] + 2 * reach)
     axis.locator_params(axis="x", nbins=6)
-    axis.set_xlabel(f"foretold {short(data['name'])}")
+    axis.set_xlabel("\n".join(in_lines(f"foretold {data['name']}", LINE)))
     axis.set_ylabel("observed")
 
 
@@ -245,7 +245,7 @@ DRAWN: dict[str, Callable[[Axes, Mapping[str, Any]], None]] = {
 
 def along(axis: Axes, data: Mapping[str, Any]) -> None:
     """Names an axis along a column: words and dates as people read them."""
-    axis.set_xlabel(short(data["column"]))
+    axis.set_xlabel("\n".join(in_lines(data["column"], LINE)))
     if "words" in data:
         words = [short(word, TICK) for word in data["words"]]
         step = max(1, -(-len(words) // 8))  # eight fit below each other

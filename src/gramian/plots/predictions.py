@@ -36,6 +36,8 @@ from gramian.plots.common import (
     name_categories,
     new_axes,
     points_between,
+    room,
+    wrapped,
 )
 from gramian.processes.base import Process
 
@@ -110,7 +112,7 @@ def plot_predictions(
         axis.spines[["top", "right"]].set_visible(False)
     figure = cast("Figure", axes[0].figure)
     for axis in axes[::ACROSS] if ax is None else axes[:1]:
-        axis.set_ylabel(ylabel or drawn.ylabel)
+        axis.set_ylabel(wrapped(axis.yaxis, ylabel or drawn.ylabel))
     if ax is None:
         legend_above(figure, axes[0])
     else:
@@ -177,6 +179,7 @@ class _Drawn(ABC):
             x = np.arange(float(len(categories[j])))
         else:
             low, high = (float(end(self.table[:, j])) for end in (np.min, np.max))
+            low, high = (low - 1.0, high + 1.0) if low == high else (low, high)
             d = self.table.shape[1]
             x = points_between(low, high, self.kernel, j, d, n_points, self.most_points)
         points = along(self.table, categories, j, x)
@@ -187,8 +190,11 @@ class _Drawn(ABC):
             _dots(axis, *seen, alone)
         line += "" if alone else ", other columns at their medians"
         if j in categories:
-            axis.vlines(x, lower, upper, color=BLUE, alpha=0.35, linewidth=8, zorder=2, label=band)
-            axis.plot(x, middle, "_", color=BLUE, markersize=14, markeredgewidth=2, zorder=4, label=line)
+            wide = min(8.0, 0.6 * room(axis, len(x)))
+            axis.vlines(x, lower, upper, color=BLUE, alpha=0.35, linewidth=wide, zorder=2, label=band)
+            axis.plot(
+                x, middle, "_", color=BLUE, markersize=1.75 * wide, markeredgewidth=2, zorder=4, label=line
+            )
             name_categories(axis, categories[j])
             axis.set_xlim(-0.6, len(x) - 0.4)
         else:

@@ -131,6 +131,13 @@ class Process(ABC):
             draws[:, k, :] = mean[:, [k]] + spread
         return with_noise(draws, noise, rng)
 
+    def drawn_under(
+        self, likelihood: Likelihood, rng: np.random.Generator, X: Array, n_samples: int
+    ) -> Iterator[tuple[Likelihood, Array]]:
+        """Joint draws of f at the rows of X, (n, q, some) each, with the likelihood of those who see them: of
+        a mixture that of each draw of the parameters."""
+        yield likelihood, self.sample(rng, X, n_samples)
+
     def under(self, likelihood: Likelihood, X: Array) -> Iterator[tuple[Likelihood, Array, Array]]:
         """What a likelihood sees at the rows of X: itself, with mean and variance of f. Of a mixture one a
         draw, each with the likelihood of that draw."""

@@ -63,6 +63,14 @@ class Gapped(Process):
         ]
         return with_noise(np.concatenate(drawn, axis=2), noise, rng)
 
+    def drawn_under(
+        self, likelihood: Likelihood, rng: np.random.Generator, X: Array, n_samples: int
+    ) -> Iterator[tuple[Likelihood, Array]]:
+        tables = self._tables(X)
+        for k, table in enumerate(tables):
+            if count := len(range(k, n_samples, len(tables))):
+                yield from self._process.drawn_under(likelihood, rng, table, count)
+
     def under(self, likelihood: Likelihood, X: Array) -> Iterator[tuple[Likelihood, Array, Array]]:
         some, rest, which = self._parted(X)
         others = self._process.under(likelihood, rest) if len(rest) else repeat((likelihood, None, None))
