@@ -155,6 +155,8 @@ class Ground:
         sites = ("north", "south", "west")
         lines = [f"{k:03d},{a[k]},{sites[k % 3]},{b[k]},{y[k]}\n" for k in range(n)]
         (folder / "data.csv").write_text("code,a,site,b,y\n" + "".join(lines))
+        days = (f"2024-01-{k + 1:02d},{a[k]}\n" for k in range(31))
+        (folder / "series.csv").write_text("date,y\n" + "".join(days))
         self.seconds, self.peak = {}, 0
         place = self.place("undisturbed")
         run(FIT, place).check(0)  # programs are compiled once
@@ -175,7 +177,7 @@ class Ground:
         """A new folder with the table and the model in it."""
         place = self.folder / name
         place.mkdir()
-        for file in ("data.csv", "model.gm"):
+        for file in ("data.csv", "series.csv", "model.gm"):
             if (self.folder / file).exists():
                 shutil.copy(self.folder / file, place / file)
         return place
@@ -380,6 +382,12 @@ COMMANDS = {
     "show": [*GRAMIAN, "show", "model.gm"],
     "score": [*GRAMIAN, "score", "model.gm", "data.csv"],
     "plan": [*GRAMIAN, "plan", "data.csv", "-t", "y", "--id", "code"],
+    "update": [*GRAMIAN, "update", "model.gm", "data.csv", "-o", "more.gm"],
+    "report": [*GRAMIAN, "report", "model.gm", "-o", "page.html"],
+    "models": [*GRAMIAN, "models", "data.csv", "-t", "y", "--id", "code"],
+    "reduce": [*GRAMIAN, "reduce", "data.csv", "-c", "a,b,y", "-q", "1", "-o", "places.csv"],
+    "forecast": [*GRAMIAN, "forecast", "series.csv", "--horizon", "7", "-o", "ahead.csv"],
+    "experiments": [*GRAMIAN, "experiment", "--list"],
     "wrong": [*GRAMIAN, "show", "data.csv"],
     **{name: job.command for name, job in JOBS.items()},
 }
@@ -695,20 +703,47 @@ def drawn_fit(rng: np.random.Generator, few: bool) -> tuple[Any, Any, Any, str]:
         ("three labels", 700, lambda: gm.GPClassifier("rbf")),
         ("ovr", 700, lambda: gm.GPClassifier("rbf", multiclass="ovr")),
         ("poisson", 1500, lambda: gm.GPRegressor("rbf", likelihood="poisson")),
+        ("minres", 4000, lambda: gm.GPRegressor("rbf", method="minres")),
+        ("fitc", 30_000, lambda: gm.GPRegressor("rbf", method="fitc")),
+        ("neighbours", 30_000, lambda: gm.GPRegressor("matern32", method="neighbours")),
+        ("states", 100_000, lambda: gm.GPRegressor("matern32", method="statespace")),
+        ("svgp", 20_000, lambda: gm.GPRegressor("rbf", method="svgp")),
+        ("coupled", 1000, lambda: gm.GPRegressor("rbf", outputs="coupled")),
+        ("chained", 1000, lambda: gm.GPRegressor("rbf", outputs="chained")),
+        ("layers", 3000, lambda: gm.DeepGPRegressor(steps=50 if few else None)),
+        ("layers of labels", 2000, lambda: gm.DeepGPClassifier(steps=50 if few else None)),
+        ("places", 800, lambda: gm.GPLatent(1, max_iter=30 if few else 1000)),
+        ("forecast", 2000, lambda: gm.GPForecaster()),
     ]
     name, most, made = cases[rng.integers(len(cases))]
     n = int(rng.integers(20, 60 if few else most))
-    X = rng.uniform(-3, 3, (n, int(rng.integers(1, 5))))
+    X = rng.uniform(-3, 3, (n, 1 if name == "states" else int(rng.integers(1, 5))))
     f = np.sin(2 * X[:, 0]) + 0.5 * X[:, -1] + 0.1 * rng.standard_normal(n)
     y = f
-    if name in ("labels", "ep"):
+    if name in ("labels", "ep", "layers of labels"):
         y = np.where(f > 0, "yes", "no")
+    elif name in ("coupled", "chained"):
+        y = np.column_stack([f, np.cos(f)])
+    elif name == "places":
+        X, y = np.column_stack([X, f, np.cos(f)]), None
+    elif name == "forecast":
+        X = np.arange(n, dtype="M8[D]") + np.datetime64("2020-01-01")
+        y = np.sin(np.arange(n) * 2 * np.pi / 7) + 0.1 * rng.standard_normal(n)
     elif name in ("three labels", "ovr"):
         y = np.digitize(f, [-0.5, 0.5])
     elif name == "poisson":
         y = rng.poisson(np.exp(f))
-    gp = made().set_params(random_state=0, n_restarts=0)
-    return gp, X, y, f"{name}, {n:,} x {X.shape[1]}"
+    gp = made()
+    further = {"n_restarts": 0} if "n_restarts" in gp.get_params() else {}
+    shape = f"{n:,}" if X.ndim == 1 else f"{n:,} x {X.shape[1]}"
+    return gp.set_params(random_state=0, **further), X, y, f"{name}, {shape}"
+
+
+def asked(gp: Any, X: Any) -> Any:
+    """What a fit answers to the question that it is there for."""
+    if hasattr(gp, "forecast"):
+        return np.asarray(gp.forecast(5)["mean"])
+    return gp.transform(X) if hasattr(gp, "embedding_") else gp.predict(X)
 
 
 def child_fork(given: argparse.Namespace) -> None:
@@ -719,13 +754,13 @@ def child_fork(given: argparse.Namespace) -> None:
     rng = np.random.default_rng(given.seed)
     gp, X, y, what = drawn_fit(rng, few=True)
     gp.fit(X, y)
-    known = gp.predict(X)
+    known = asked(gp, X)
     again = rng.random() < 0.3
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            answer = (gp.fit(X, y) if again else gp).predict(X)
+            answer = asked(gp.fit(X, y) if again else gp, X)
             good = np.array_equal(answer, known) or np.allclose(answer, known, rtol=1e-6, atol=1e-9)
             said = "the same numbers" if good else "OTHER NUMBERS"
         except gm.GramianError as error:
@@ -759,7 +794,7 @@ def child_space(given: argparse.Namespace) -> None:
     gp.set_params(time_limit=15)
     what = f"{what} with {room / 1e6:.0f} MB of addresses"
     try:
-        gp.fit(X, y).predict(X[:10])
+        asked(gp.fit(X, y), X[:10])
         print(f"{what}: fitted")
     except MemoryLimitError:
         print(f"{what}: refused")

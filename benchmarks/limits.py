@@ -1,7 +1,9 @@
-"""Limits: asked and taken seconds, and what came out; with --memory, planned and taken bytes.
+"""Limits: asked and taken seconds, and what came out; with --memory, planned and taken bytes; with --files,
+what hostile model files and tables take.
 
     python benchmarks/limits.py [case ...] [--data dem_jacksboro.npz]
     python benchmarks/limits.py --memory [case ...]
+    python benchmarks/limits.py --files [case ...]
 
 Each case runs in a process of its own, so that compilation counts, as it does for a person. "taken" is the
 time of `fit`, without imports; of the command line, that of the whole command; beside it the processor's, of
@@ -9,19 +11,23 @@ all threads, and the load of the machine (processes that want to run, in the las
 the elevations of the file given with --data (arrays X and y, or lat, lon and z) and is left out without it.
 
 Memory is the peak of the resident set beyond what there is after a fit of the same kind to few rows, which
-has imported and compiled everything. Searches are cut after two iterations: more of them hold no more.
+has imported and compiled everything. Searches are cut after two iterations: more of them hold no more. That
+of a file is what reading it adds to a process that has read another one.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import gc
+import gzip
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +92,27 @@ def fixed_classes(n: int, count: int, method: Any, inference: str = "auto") -> A
     return gp.set_params(time_limit=None), X, codes
 
 
+def outputs(n: int, limit: float, how: str) -> Any:
+    _, X, Y = several(n, limit)
+    return gm().GPRegressor("rbf", outputs=how, time_limit=limit, random_state=0), X, Y
+
+
+def layers(n: int, limit: float) -> Any:
+    X, y = wave(n, 4)
+    return gm().DeepGPRegressor(time_limit=limit, random_state=0), X, y
+
+
+def places(n: int, limit: float) -> Any:
+    X, y = wave(n, 4)
+    return gm().GPLatent(2, time_limit=limit, random_state=0), np.column_stack([X, y, np.cos(y)]), None
+
+
+def days(n: int, limit: float) -> Any:
+    t, rng = np.arange(n), np.random.default_rng(0)
+    y = np.sin(t * 2 * np.pi / 7) + np.cos(t * 2 * np.pi / 365) + 0.1 * rng.standard_normal(n)
+    return gm().GPForecaster(time_limit=limit, random_state=0), t.astype("M8[D]"), y
+
+
 CASES: dict[str, tuple[float, Callable[[float], Any]]] = {
     "50 rows": (2, lambda limit: regression(50, 2, limit)),
     "5,000 rows, 5 s": (5, lambda limit: regression(5000, 4, limit)),
@@ -110,6 +137,13 @@ CASES: dict[str, tuple[float, Callable[[float], Any]]] = {
     "svgp, 3 classes, 20,000 rows": (10, lambda limit: classes(20_000, 4, 3, limit, method="svgp")),
     "student-t, 1,500 rows": (5, lambda limit: regression(1500, 2, limit, likelihood="student-t")),
     "poisson, Laplace, 3,000 rows": (5, lambda limit: counts(3000, limit)),
+    "state space, 200,000 rows": (6, lambda limit: regression(200_000, 1, limit, method="statespace")),
+    "neighbours, 50,000 rows": (6, lambda limit: regression(50_000, 2, limit, method="neighbours")),
+    "coupled outputs, 1,500 rows": (5, lambda limit: outputs(1500, limit, "coupled")),
+    "chained outputs, 1,500 rows": (5, lambda limit: outputs(1500, limit, "chained")),
+    "layers, 5,000 rows": (8, lambda limit: layers(5000, limit)),
+    "places, 2,000 rows": (8, lambda limit: places(2000, limit)),
+    "forecast, 5,000 days": (8, lambda limit: days(5000, limit)),
 }
 MEMORY: dict[str, tuple[int, Callable[[int], Any]]] = {
     "exact": (6000, lambda n: fixed(n, "exact")),
@@ -143,7 +177,18 @@ def run(name: str) -> dict[str, Any]:
     began, busy = time.perf_counter(), time.process_time()
     gp.fit(X, y)
     taken, busy = time.perf_counter() - began, time.process_time() - busy
-    outcome, short = gp.outcome_, slice(0, 2000)
+    short = slice(0, 2000)
+    if not hasattr(gp, "predict"):  # places and forecasts have no such scores
+        told = {"asked": limit, "taken": taken, "processor": busy, "method": type(gp).__name__}
+        return told | {
+            "stopped": "",
+            "evaluations": "",
+            "evidence": "",
+            "score": "",
+            "stages": [],
+            "notes": [],
+        }
+    outcome = gp.outcome_
     told: dict[str, Any] = {"asked": limit, "taken": taken, "method": f"{outcome.method}, {outcome.solver}"}
     told |= {"stopped": outcome.stopped, "evaluations": outcome.evaluations, "notes": list(outcome.notes)}
     told |= {"evidence": str(gp.evidence_), "rows": gp.fitted_.n_rows, "stages": list(outcome.stages)}
@@ -155,6 +200,134 @@ def run(name: str) -> dict[str, Any]:
             f"RMSE {np.sqrt(np.mean((gp.predict(X[short]) - y[short]) ** 2)):.3f} of {y.std():.2f}"
         )
     return told
+
+
+# Files. -----------------------------------------------------------------------------------------------------
+
+
+def forged(path: Path, shape: list[int], size: int) -> Path:
+    """A model file that says of itself to have an array of that shape and size, behind a right header."""
+    head: dict[str, Any] = {"X": {"dtype": "F64", "shape": shape, "data_offsets": [0, size]}}
+    known = {"format": "gramian model", "version": "7", "library": "0.2.0", "document": "{}"}
+    head["__metadata__"] = {**known, "sha256": "0" * 64}
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text)
+    os.truncate(path, 8 + len(text) + size)
+    return path
+
+
+def forged_shape(folder: Path) -> Path:
+    """A shape with a zero, whose other length has to be counted to by nobody."""
+    return forged(folder / "shape.gm", [2**59, 0], 0)
+
+
+def holes(folder: Path) -> Path:
+    """Zeros that are not on the disk."""
+    return forged(folder / "holes.gm", [725_000_000], 5_800_000_000)
+
+
+def many_kernels(folder: Path) -> Path:
+    """A right file of 0.6 MB but for its kernel, a sum of 3,000."""
+    sys.path.append(str(Path(__file__).resolve().parents[1]))
+    from tests.modelfile import test_modelfile_hostile as hostile
+
+    X, y = wave(5, 1)
+    gm().GPRegressor(gm().RBF(0.5), noise=0.1, optimize=False).fit(X, y).save(folder / "one.gm")
+    metadata, document, arrays = hostile.parts(folder / "one.gm")
+    lengths = (0.5 + k / 1000 for k in range(3000))
+    terms = [{"class": "RBF", "fields": {"lengthscale": hostile.parameter([v], [])}} for v in lengths]
+    document["fitted"]["kernel"] = {"class": "Sum", "fields": {"terms": terms}}
+    arrays["theta"] = np.zeros(len(arrays["theta"]) + 2999)
+    return hostile.forged(folder / "many.gm", metadata, document, arrays)
+
+
+def packed(folder: Path, repeated: bytes) -> Path:
+    """10 GB in 10 MB of gzip, as one part after the other."""
+    part = gzip.compress(repeated * (100_000_000 // len(repeated)), 9)
+    with (folder / "packed.csv.gz").open("wb") as file:
+        file.write(gzip.compress(b"a,b,c,y\n"))
+        for _ in range(100):
+            file.write(part)
+    return folder / "packed.csv.gz"
+
+
+def endless(folder: Path) -> Path:
+    path = folder / "endless.csv"
+    os.mkfifo(path)
+
+    def feed() -> None:
+        with contextlib.suppress(OSError), path.open("wb") as pipe:
+            pipe.write(b"a,b,y\n")
+            while True:
+                pipe.write(b"1,2,3\n" * 10_000)
+
+    threading.Thread(target=feed, daemon=True).start()
+    return path
+
+
+def text(folder: Path) -> Path:
+    """47 MB, with a column of different texts, of which there are too many for categories."""
+    with (folder / "text.csv").open("w") as file:
+        file.write("a,b,note,y\n")
+        for k in range(750_000):
+            file.write(f"{k % 97},{k * 0.37:.4f},some words and {k % 50},{k % 13}.25,{k:030d}\n"[:63] + "\n")
+    return folder / "text.csv"
+
+
+def wide(folder: Path) -> Path:
+    with (folder / "wide.csv").open("w") as file:
+        file.write(",".join(f"c{k}" for k in range(100_000)) + ",y\n")
+        for k in range(3):
+            file.write("1," * 100_000 + f"{k}\n")
+    return folder / "wide.csv"
+
+
+FILES: dict[str, tuple[str, Callable[[Path], Path]]] = {
+    "model: a shape of [2^59, 0]": ("", forged_shape),
+    "model: 5.8 GB of holes": ("", holes),
+    "model: a sum of 3,000 kernels": ("", many_kernels),
+    "table: gzip of 10 GB, rows": ("500MB", lambda folder: packed(folder, b"1.25,2.5,3.75,4.5\n")),
+    "table: gzip of 10 GB, one line": ("500MB", lambda folder: packed(folder, b"1.25,2.5,")),
+    "table: a pipe without end": ("500MB", endless),
+    "table: 47 MB of text": ("60MB", text),
+    "table: 100,000 columns": ("", wide),
+}
+
+
+def run_files(name: str) -> dict[str, Any]:
+    """What one file takes, beside what reading took before."""
+    from gramian.data.sources import open_source
+    from gramian.errors import GramianError
+
+    limit, make = FILES[name]
+    with tempfile.TemporaryDirectory() as folder:
+        gp, X, y = fixed(20, "exact")
+        gp.fit(X, y).save(Path(folder, "small.gm"))
+        gm().load(Path(folder, "small.gm"))
+        Path(folder, "small.csv").write_text("a,y\n" + "1,2\n2,3\n" * 20)
+        open_source(Path(folder, "small.csv"), "y")
+        path = make(Path(folder))
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)  # what the allocator holds back would not show
+        Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
+        before, began, busy = status("VmRSS"), time.perf_counter(), time.process_time()
+        try:
+            if path.suffix == ".gm":
+                gm().load(path)
+            else:
+                open_source(path, "y", memory_limit=limit or None)
+            said = "read"
+        except GramianError as error:
+            said = f"{type(error).__name__}: {error}".replace(folder, "")
+        busy, taken = time.process_time() - busy, time.perf_counter() - began
+        size = path.stat().st_size
+    return {"bytes": status("VmHWM") - before, "processor": busy, "taken": taken, "said": said, "size": size}
+
+
+def print_files(name: str, told: dict[str, Any]) -> None:
+    sizes = f"{told['size']:>14,} bytes, {told['bytes'] / 1e6:>6.0f} MB at the peak"
+    print(f"{name:<32} {sizes}, {told['processor']:>6.2f} s of a processor; {told['said'][:160]}")
 
 
 def run_memory(name: str) -> dict[str, Any]:
@@ -228,25 +401,27 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", help="parts of the names of the cases; by default all")
     parser.add_argument("--data", type=Path, help="the elevations, as .npz")
     parser.add_argument("--memory", action="store_true", help="bytes instead of seconds")
+    parser.add_argument("--files", action="store_true", help="hostile files")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one is not None:
-        one = run_memory if given.memory else run
+        one = run_memory if given.memory else run_files if given.files else run
         print(json.dumps(command_line(given.data) if given.one == DEM else one(given.one)))
         return
     names = [*CASES, *([DEM] if given.data is not None else [])]
-    names = [*MEMORY] if given.memory else names
+    names = [*MEMORY] if given.memory else [*FILES] if given.files else names
     names = [name for name in names if not given.cases or any(part in name for part in given.cases)]
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
     for name in names:
         data = [] if given.data is None else ["--data", str(given.data)]
         command = [sys.executable, __file__, "--one", name, *data, *(["--memory"] if given.memory else [])]
+        command += ["--files"] if given.files else []
         out = subprocess.run(command, check=False, capture_output=True, text=True)
         if out.returncode:
             print(f"{name}: failed\n{out.stderr}")
             continue
         told = json.loads(out.stdout.splitlines()[-1]) | {"load": os.getloadavg()[0]}
-        (print_bytes if given.memory else print_seconds)(name, told)
+        (print_bytes if given.memory else print_files if given.files else print_seconds)(name, told)
         sys.stdout.flush()
 
 

@@ -278,3 +278,34 @@ def test_pages_of_parquet_that_are_too_large_unpacked_are_refused(tmp_path, dict
     taken, told = peak_of(tmp_path / "d.parquet")
     assert "one page of each column at a time, would take 180 MB" in told
     assert taken < LIMIT + FLOOR
+
+
+@pytest.mark.parametrize(
+    ("start", "endless", "words"),
+    [
+        (b"a,b,y\n", b"1,2,3\n", r"line \d+: one number of each of these [\d,]+ rows would take 64\.\d MB"),
+        (b"a,b,y\n", b"1,2,3,", r"line 2: the line does not end within 2"),
+        (b"", b"a,", r"line 1: the line does not end within 2"),
+        (b'a,y\n"', b"x\n", "one number of each"),
+    ],
+    ids=["rows", "line", "header", "quote"],
+)
+def test_a_stream_without_end_is_refused_before_the_disk_is_full(tmp_path, start, endless, words):
+    pipe, sent = tmp_path / "pipe.csv", []
+
+    def feed():
+        try:
+            with open(pipe, "wb", buffering=0) as file:
+                file.write(start)
+                while True:
+                    sent.append(file.write(endless * (2**18 // len(endless))))
+        except BrokenPipeError:
+            pass  # the reader has left
+
+    os.mkfifo(pipe)
+    feeding = threading.Thread(target=feed)
+    feeding.start()
+    with pytest.raises(MemoryLimitError, match=words):
+        open_source(pipe, "y", memory_limit=4 * 10**6)
+    feeding.join(60)
+    assert sum(sent) < 100e6

@@ -72,6 +72,15 @@ class Room:
         if size > max(self.allowed, FLOOR):
             raise MemoryLimitError(f"{what} would take {memory.show_bytes(size)}, but {self.told}. {cure}")
 
+    def check_rows(self, rows: int, at: str = "") -> None:
+        """Refuses more rows than there is memory for one number of each: their y, or what is foretold."""
+        if 8 * rows > max(self.allowed, FLOOR):
+            at = f"{at}: " if at else ""
+            raise MemoryLimitError(
+                f"{at}one number of each of these {rows:,} rows would take {memory.show_bytes(8 * rows)}, but"
+                f" {self.told}. Raise memory_limit, or give fewer rows; a pipe may have no end."
+            )
+
     def take(self, size: int, rows: int, at: str = "") -> None:
         """Refuses a block of that many bytes that the memory or the folder has no room for. `at`: where the
         block ends, for the message."""
@@ -111,6 +120,7 @@ class Spool:
 
     def add(self, block: Array, at: str = "") -> None:
         self.room.take(8 * block.size, len(block), at)
+        self.room.check_rows(self.rows + len(block), at)
         with full_disk():
             self._file.write(np.ascontiguousarray(block, dtype=np.float64).data)
         self.rows, self.width = self.rows + block.shape[0], block.shape[1]

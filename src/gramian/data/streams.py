@@ -14,6 +14,7 @@ from typing import BinaryIO
 from gramian.data.atomic import temporary_folder
 from gramian.data.spool import Room, full_disk
 from gramian.data.tables import SUFFIXES, kind_of_bytes
+from gramian.data.tables.textbytes import unending
 
 CHUNK = 2**20  # bytes at once
 
@@ -34,11 +35,17 @@ def copied(stream: BinaryIO, name: str, room: Room) -> Iterator[Path]:
     bytes tell of what kind it is."""
     with temporary_folder() as folder:
         copy = Path(folder, os.path.basename(name))
-        head, lines = b"", 1
+        head, lines, since = b"", 1, 0  # since: bytes since a line has ended
         with full_disk(), copy.open("wb") as file:
             for chunk in iter(lambda: stream.read(CHUNK), b""):
                 head, lines = head or chunk[:4], lines + chunk.count(b"\n")
                 room.take(len(chunk), chunk.count(b"\n"), f"{name}, line {lines}")
+                if kind_of_bytes(head) == ".csv":  # one without end is told before the disk is full
+                    end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+                    since = since + len(chunk) if end < 0 else len(chunk) - 1 - end
+                    if since > room.line:
+                        raise unending(name, lines, room)
+                    room.check_rows(lines, f"{name}, line {lines}")
                 file.write(chunk)
         if not copy.name.lower().endswith(SUFFIXES):
             copy = copy.rename(copy.with_name(copy.name + kind_of_bytes(head)))

@@ -16,7 +16,7 @@ import zlib
 from typing import Any
 
 from gramian.data.spool import LINE, Room
-from gramian.errors import MemoryLimitError, TableError
+from gramian.errors import GramianError, MemoryLimitError, TableError
 from gramian.linalg.memory import show_bytes
 
 CHUNK = 2**20  # bytes read at once
@@ -75,7 +75,7 @@ class CheckedBytes(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         if self.passed - self._row_start > self._room.line + CHUNK:
-            self._refuse_line()
+            raise unending(self._path, self._row_line, self._room)
         while not self._rest and not self._ended:
             raw = self._read(CHUNK)
             self._ended = not raw
@@ -84,16 +84,6 @@ class CheckedBytes(io.RawIOBase):
         buffer[: len(chunk)] = chunk
         self.passed += len(chunk)
         return len(chunk)
-
-    def _refuse_line(self) -> None:
-        most = self._room.line
-        what = f"{self._path}, line {self._row_line}: the line does not end within {show_bytes(most)}"
-        if most < LINE:
-            raise MemoryLimitError(
-                f"{what}, the most that is read of one, as {self._room.told}. Raise memory_limit, or write a"
-                " line a row."
-            )
-        raise TableError(f"{what}, the most that is read of one. A table has one line a row: write it so.")
 
     def _read(self, size: int) -> bytes:
         try:
@@ -225,6 +215,16 @@ def _check_head(path: str, head: bytes, is_all: bool) -> None:
             plain = signature.isascii() and signature.decode().isprintable()
             begins = repr(signature.decode()) if plain else f"the bytes {signature.hex(' ')}"
             raise TableError(f"{path} is not CSV text: it begins with {begins}. {cure}")
+
+
+def unending(path: str, line: int, room: Room) -> GramianError:
+    """What to say of a line that is longer than one may be."""
+    what = f"{path}, line {line}: the line does not end within {show_bytes(room.line)}"
+    if room.line < LINE:
+        return MemoryLimitError(
+            f"{what}, the most that is read of one, as {room.told}. Raise memory_limit, or write a line a row."
+        )
+    return TableError(f"{what}, the most that is read of one. A table has one line a row: write it so.")
 
 
 def kind_of_bytes(head: bytes) -> str:
