@@ -69,7 +69,8 @@ def prepared(tmp_path, monkeypatch) -> dict[str, object]:
     numeric.to_parquet("million.parquet")
     numeric.to_parquet("data.parquet")
     numeric.assign(y=y).to_csv("data.csv", index=False)
-    df.assign(plot=np.arange(N)).to_csv("plots.csv", index=False)
+    for name in ("plots", "test_plots"):
+        df.assign(plot=np.arange(N)).to_csv(f"{name}.csv", index=False)
     df.drop(columns="yield").assign(plot=np.arange(N)).to_csv("new_plots.csv", index=False)
     for name in ("flowers", "test_flowers"):
         numeric.drop(columns="yield").assign(species=kinds).to_csv(f"{name}.csv", index=False)
