@@ -2,6 +2,7 @@
 
 2024-12-31  2024-12-31T10:00Z  2024-12-31 10:00:00+02:00  2024-12  12/2024  2024/12/31  2024-W52  2024-Q4
 31.12.2024  31/12/2024 10:00  12/31/2024 10:00 PM  31 Dec 2024  Dec 31, 2024  Tue, 31 Dec 2024  Dec-24
+2024 Dec  2024 W52
 Q4 2024  1 days 02:30:00  02:30  26:00:05  10:30 PM  1h 30m  PT1H30M
 """
 
@@ -20,7 +21,7 @@ _YEAR_FIRST = re.compile(r"(?P<year>\d{4})([-/.])(?P<month>\d{1,2})(?:\2(?P<day>
 _CENTURY = r"(?P<year>(?:1[5-9]|2[01])\d\d)"  # of a year beside one other number: 12-3456 is a code
 _QUARTER = re.compile(r"(?P<year>\d{4})[-\s/]?[Qq](?P<quarter>[1-4])")
 _QUARTER_FIRST = re.compile(r"[Qq](?P<quarter>[1-4])[-\s/]?" + _CENTURY)
-_WEEK = re.compile(_CENTURY + r"-?W(?P<week>\d{2})(?:-?(?P<weekday>[1-7]))?")
+_WEEK = re.compile(_CENTURY + r"[-\s]?W(?P<week>\d{2})(?:-?(?P<weekday>[1-7]))?")
 _MONTH_FIRST = re.compile(r"(?P<month>\d{1,2})[-/]" + _CENTURY)
 _YEAR_LAST = re.compile(
     r"(?P<first>\d{1,2})(?P<by>[-/.])(?P<second_>\d{1,2})(?P=by)(?P<year>\d{4}|\d{2})" + _TIME
@@ -36,12 +37,14 @@ _NAMED_FIRST = re.compile(
     _DAY + _NAME + r"[\s-]+(?:(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+)?(?P<year>\d{4})" + _TIME
 )
 _NAMED_YEAR = re.compile(_NAME + r"(?:-|\s?['’])(?P<year>\d{2})")  # Dec-24, as spreadsheets have it, Dec '24
+_YEAR_NAMED = re.compile(_CENTURY + r"[\s-]" + _NAME)  # 2024 Dec, as R's tables of series have it
 _PATTERNS = (
     _YEAR_FIRST,
     _YEAR_LAST,
     _NAMED,
     _NAMED_FIRST,
     _NAMED_YEAR,
+    _YEAR_NAMED,
     _QUARTER,
     _QUARTER_FIRST,
     _WEEK,
