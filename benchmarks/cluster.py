@@ -1,7 +1,7 @@
 """Rows that no machine holds: a Parquet folder, fitted and predicted by local workers; some are killed.
 
     python benchmarks/cluster.py --rows 1000000 --features 1000 --workers 2 --memory 2GB --kills 20
-    python benchmarks/cluster.py --rows 10000000 --kills 1         # two hours of two cores
+    python benchmarks/cluster.py --rows 10000000 --kills 1 --between 120,300 --no-again --no-threads
 
 In one run: the plan; the fit (a search on rows that are brought here, one pass over all rows); the same pass
 by the threads of this process, and by the workers while they are killed at random moments, each with the same
@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 
 GROUP = 2**18  # rows of a file, which is one row group
-BETWEEN = 1.0, 6.0  # seconds between two kills, at random
 
 
 def written(folder: Path, rows: int, columns: int) -> None:
@@ -51,13 +50,24 @@ def resident(pid: int) -> int:
     return 0
 
 
+def processor_seconds(pids: list[int]) -> float:
+    """What processes have had of the processors."""
+    total = 0.0
+    for pid in pids:
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
 class Watch(threading.Thread):
     """The workers' memory and, where asked for, their murderer."""
 
-    def __init__(self, cluster: Any, kills: int = 0) -> None:
+    def __init__(self, cluster: Any, kills: int, between: tuple[float, float]) -> None:
         super().__init__(daemon=True)
-        self.cluster, self.kills, self.killed = cluster, kills, 0
+        self.cluster, self.kills, self.killed, self.between = cluster, kills, 0, between
         self.peak, self.ended = 0, threading.Event()
+        self.worked = 0.0  # seconds of those that were killed
         self.dice = random.Random(0)
 
     def pids(self) -> list[int]:
@@ -69,29 +79,36 @@ class Watch(threading.Thread):
         return found
 
     def run(self) -> None:
-        due = time.monotonic() + self.dice.uniform(*BETWEEN)
+        due = time.monotonic() + self.dice.uniform(*self.between)
         while not self.ended.wait(0.25):
             pids = self.pids()
             self.peak = max([self.peak, *map(resident, pids)])
             if pids and self.killed < self.kills and time.monotonic() > due:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(self.dice.choice(pids), signal.SIGKILL)
+                    victim = self.dice.choice(pids)
+                    self.worked += processor_seconds([victim])
+                    os.kill(victim, signal.SIGKILL)
                     self.killed += 1
-                due = time.monotonic() + self.dice.uniform(*BETWEEN)
+                due = time.monotonic() + self.dice.uniform(*self.between)
 
 
 @contextlib.contextmanager
-def watched(cluster: Any, what: str, kills: int = 0) -> Iterator[Watch]:
-    watch, began = Watch(cluster, kills), time.perf_counter()
+def watched(
+    cluster: Any, what: str, kills: int = 0, between: tuple[float, float] = (1.0, 6.0)
+) -> Iterator[Watch]:
+    watch, began = Watch(cluster, kills, between), time.perf_counter()
+    worked = processor_seconds(watch.pids())
     watch.start()
     yield watch
     seconds = time.perf_counter() - began
+    worked = watch.worked + processor_seconds(watch.pids()) - worked
     watch.ended.set()
     watch.join()
     told = f", {watch.killed} workers killed" if kills else ""
     load = os.getloadavg()[0]
     print(
-        f"{what:<34}{seconds:9.1f} s   peak of a worker {watch.peak / 1e9:.2f} GB   load {load:.1f}{told}",
+        f"{what:<26}{seconds:9.1f} s   the workers' processors {worked:8.1f} s   "
+        f"peak of a worker {watch.peak / 1e9:.2f} GB   load {load:.1f}{told}",
         flush=True,
     )
 
@@ -104,7 +121,9 @@ def main() -> None:
     ask.add_argument("--workers", type=int, default=2)
     ask.add_argument("--memory", default="2GB")
     ask.add_argument("--kills", type=int, default=20)
+    ask.add_argument("--between", default="1,6", help="seconds between two kills, at random from these")
     ask.add_argument("--no-search", action="store_true", help="take parameters as they are")
+    ask.add_argument("--no-again", action="store_true", help="leave the pass that nothing disturbs out")
     ask.add_argument("--no-threads", action="store_true", help="leave the pass by threads out")
     ask.add_argument("--no-predict", action="store_true")
     ask.add_argument("--folder", type=Path, help="where the rows are, or are to be written and stay")
@@ -118,6 +137,7 @@ def main() -> None:
 
     place = given.folder or Path(tempfile.mkdtemp(prefix="gramian-rows-"))
     place.mkdir(parents=True, exist_ok=True)
+    predicted = place.with_name(f"{place.name}-predicted")  # beside the rows: no part of their folder
     began = time.perf_counter()
     if not any(place.glob("*.parquet")):
         written(place, given.rows, given.columns)
@@ -136,11 +156,14 @@ def main() -> None:
             print("\n".join(f"    {line}" for line in gp.outcome_.stages))
             fitted, value = gp.fitted_, gp.evidence_.value
             print(f"    evidence {value:.6f}, noise {np.sqrt(gp.noise_):.4f} (0.1)", flush=True)
-            with watched(cluster, "one pass over all rows"):
-                same = fitted.log_evidence() == value
-            print(f"    the same bits: {same}", flush=True)
+            if not given.no_again:
+                with watched(cluster, "one pass over all rows"):
+                    same = fitted.log_evidence() == value
+                print(f"    the same bits: {same}", flush=True)
             if given.kills:
-                with watched(cluster, "one pass, with kills", given.kills) as watch:
+                low, _, high = given.between.partition(",")
+                between = float(low), float(high)
+                with watched(cluster, "one pass, with kills", given.kills, between) as watch:
                     passes = 1
                     same = fitted.log_evidence() == value
                     while watch.killed < given.kills and same:
@@ -150,10 +173,10 @@ def main() -> None:
                 here = dataclasses.replace(fitted.rows, executor=Threads())
                 began = time.perf_counter()
                 again = fitted.inference.infer(fitted.model, here).evidence.value
-                print(f"{'one pass by threads here':<34}{time.perf_counter() - began:9.1f} s")
+                print(f"{'one pass by threads here':<26}{time.perf_counter() - began:9.1f} s")
                 print(f"    the same bits: {again == value}", flush=True)
             if not given.no_predict:
-                frame, out = dd.read_parquet(place), place / "predicted"
+                frame, out = dd.read_parquet(place), predicted
                 with watched(cluster, "predictions of all rows"):
                     gp.predict(frame, return_std=True).to_parquet(out)
                 told = dd.read_parquet(out)
@@ -162,10 +185,9 @@ def main() -> None:
                 rmse = float((gap**2).mean().compute()) ** 0.5
                 print(f"    {told.npartitions} parts, RMSE {rmse:.4f}, 95 % intervals hold {inside:.4f}")
     finally:
+        shutil.rmtree(predicted, ignore_errors=True)
         if given.folder is None:
             shutil.rmtree(place)
-        else:
-            shutil.rmtree(place / "predicted", ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -237,13 +237,15 @@ def test_regressors_explain_and_must_be_known_ahead() -> None:
         (np.arange("1990", "2020", dtype="M8[Y]").astype("M8[D]"), "yearly", "2020-01-01"),
         (np.arange("2020-01-06", "2020-06-01", 7, dtype="M8[D]"), "weekly", "2020-06-01"),
         (np.arange("2020-01-06T00", "2020-01-09T00", dtype="M8[h]"), "hourly", "2020-01-09"),
+        (np.arange("2020-01-06T00", "2020-01-08T00", 30, dtype="M8[m]"), "every 30 minutes", "2020-01-08"),
+        (np.arange("1790", "1990", 10, dtype="M8[Y]").astype("M8[D]"), "every 10 years", "1990-01-01"),
         (np.busday_offset(np.datetime64("2020-01-06", "D"), np.arange(40)), "working days", "2020-03-02"),
     ],
 )
 def test_steps_of_the_calendar(dates, told, next_date) -> None:
     y = np.sin(np.arange(len(dates)))
     gp = gm.GPForecaster([], random_state=0).fit(dates, y)
-    assert gp.fitted_.series[0].step.told == told
+    assert gp.fitted_.series[0].step.told(dated=True) == told
     assert gp.forecast(1)["date"][0] == np.datetime64(next_date)
 
 
@@ -287,7 +289,32 @@ def test_units_of_y_do_not_matter() -> None:
     assert np.allclose(1e6 * one["mean"], two["mean"], rtol=1e-3, atol=1e3)
 
 
+def test_seconds() -> None:
+    dates = np.datetime64("2024-01-01", "s") + np.arange(90)
+    gp = gm.GPForecaster([], random_state=0).fit(dates, np.sin(np.arange(90) / 9))
+    assert len(gp.forecast("30s")["date"]) == 30
+    assert "every second" in gp.summary()
+
+
+def test_numbers_have_no_calendar() -> None:
+    gp = gm.GPForecaster([], random_state=0).fit(np.arange(20), np.sin(np.arange(20)))
+    assert "a step of 1 as a rule" in gp.summary()
+    assert "daily" not in gp.summary()
+
+
 # What is refused. -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("numbers", "pattern"),
+    [([199011, 199012, 199101, 199102], "YYYYMM: as numbers"), ([20240130, 20240131, 20240201], "YYYYMMDD")],
+)
+def test_dates_written_as_one_number_are_refused(numbers, pattern) -> None:
+    with pytest.raises(InputError, match=pattern):
+        gm.GPForecaster().fit(np.array(numbers), np.arange(len(numbers)) + 1.0)
+    # years, counts and the seconds of an epoch are numbers
+    for fine in (np.arange(1990, 1998), np.arange(200000, 200040), 1_700_000_000 + 60 * np.arange(8)):
+        gm.GPForecaster([]).fit(fine, np.arange(len(fine)) % 3 + 1.0)
 
 
 def test_dates_that_are_there_twice_are_named() -> None:
@@ -364,6 +391,22 @@ def test_more_rows_than_an_exact_posterior_can_have_are_thinned(monkeypatch) -> 
     assert 100 <= used < 650
     assert any("more than an exact posterior" in note for note in gp.outcome_.notes)
     assert np.sqrt(np.mean((gp.forecast(50)["mean"] - mean[650:]) ** 2)) < 1.0
+
+
+def test_intervals_are_checked_from_as_many_rows_as_the_posterior_has(monkeypatch) -> None:
+    """From fewer, what was foretold would have wider intervals than the forecast, and hold too much."""
+    from gramian.estimators import forecaster
+
+    parts, part = [], forecaster._part
+    monkeypatch.setattr(forecaster, "CHOSEN", 60)
+    monkeypatch.setattr(forecaster, "SEARCHED", 80)
+    monkeypatch.setattr(
+        forecaster, "_part", lambda n, most, rng: parts.append((n, most)) or part(n, most, rng)
+    )
+    dates, y, _ = made(400)
+    gm.GPForecaster(["week"], random_state=0).fit(dates, y)
+    (checked,) = (most for n, most in parts if n < 400)
+    assert checked == parts[-1][1] == 400
 
 
 # The file, and pictures. ------------------------------------------------------------------------------------

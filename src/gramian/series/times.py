@@ -30,6 +30,9 @@ FARTHEST = 1e60  # units: kernels of a trend have cubes of the span
 USUAL = 0.5  # of all differences, from which on one is the usual
 _HORIZON = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 _UNITS = {
+    "s": ("micros", DAY / 86_400),
+    "sec": ("micros", DAY / 86_400),
+    "second": ("micros", DAY / 86_400),
     "min": ("micros", DAY / 1440),
     "minute": ("micros", DAY / 1440),
     "h": ("micros", DAY / 24),
@@ -45,6 +48,14 @@ _UNITS = {
     "y": ("months", 12),
     "year": ("months", 12),
 }
+# of steps, the longest first
+_NAMED = (
+    ("weekly", "weeks", 7.0),
+    ("daily", "days", 1.0),
+    ("hourly", "hours", 1 / 24),
+    ("every minute", "minutes", 1 / 1440),
+    ("every second", "seconds", 1 / 86_400),
+)
 SPELLED = "a count of steps (12), or a span: '24h', '90d', '8w', '12M' (months), '2y'"
 
 
@@ -57,15 +68,21 @@ class Step:
     at_end: bool = False  # each on the last day of its month
     working: bool = False  # days without weekends
 
-    @property
-    def told(self) -> str:
+    def told(self, dated: bool) -> str:
+        """In words; of numbers their size alone."""
+        if not dated:
+            return f"a step of {self.size:.4g} as a rule"
         if self.months:
             words = {1: "monthly", 3: "quarterly", 12: "yearly"}
-            return words.get(self.months, f"every {self.months} months")
+            years = f"every {self.months // 12} years" if self.months % 12 == 0 else ""
+            return words.get(self.months, years or f"every {self.months} months")
         if self.working:
             return "working days"
-        named = {1 / 24: "hourly", 1.0: "daily", 7.0: "weekly"}
-        return next((word for size, word in named.items() if abs(self.size - size) < 1e-6), "")
+        for word, unit, days in _NAMED:
+            count = round(self.size / days)
+            if count >= 1 and abs(self.size - count * days) < 1e-9 + 1e-6 * days:
+                return word if count == 1 else f"every {count:,} {unit}"
+        return f"a step of {self.size:.4g} days as a rule"
 
 
 @dataclass(frozen=True)
@@ -152,9 +169,8 @@ class Axis:
         found = self._after(last, step, count)
         found = found[found <= end + 1e-9 * max(abs(end), 1.0)]
         if not len(found):
-            told = f" ({step.told})" if step.told else ""
             raise ParameterError(
-                f"horizon={horizon!r} is shorter than a step of the series, {step.size:g} days{told}. Give a"
+                f"horizon={horizon!r} is shorter than a step of the series ({step.told(self.dated)}). Give a"
                 " longer one, or a count of steps."
             )
         return found
@@ -209,7 +225,30 @@ def axis_of(cells: Cells, name: str, place: Callable[[int], str] | None = None) 
         return Axis(replace(reading, unit="days"))
     if isinstance(reading, (Categories, YesNo)) or (cells.kind == "O" and reading is None):
         _refuse(cells, name, place)
+    _refuse_digits(numbers_of(PLAIN, cells, name, place), name)
     return Axis(None)
+
+
+def _refuse_digits(t: Array, name: str) -> None:
+    """Months or days in one number, as 202412 and 20241231: as numbers, a year has 89 steps at its end that
+    nothing happens in, and a forecast goes on with a 13th month."""
+    seen = np.unique(t[np.isfinite(t)])
+    if not len(seen) or np.any(seen != np.floor(seen)):
+        return
+    for pattern, strptime, example, digits in (
+        ("YYYYMM", "%Y%m", "2024-12", 1),
+        ("YYYYMMDD", "%Y%m%d", "2024-12-31", 100),
+    ):
+        months, days = seen // digits, (seen % digits if digits > 1 else np.ones(len(seen)))
+        year, month = months // 100, months % 100
+        valid = (year >= 1500) & (year < 2200) & (month >= 1) & (month <= 12) & (days >= 1) & (days <= 31)
+        ends = year if digits == 1 else months  # what such numbers leap over
+        if np.all(valid) and ends[0] < ends[-1]:
+            raise InputError(
+                f"Column {name!r} holds numbers such as {seen[0]:.0f}, which look like dates written as"
+                f" {pattern}: as numbers they are not evenly apart. Write them as {example}, or give"
+                f" pandas.to_datetime(table[{name!r}], format={strptime!r})."
+            )
 
 
 def _micros(t: Array) -> NDArray[np.int64]:
