@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -92,7 +94,7 @@ def test_many_categories_do_not_overlap():
     figure.draw_without_rendering()
     boxes = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
     assert len(boxes) >= 13  # every third town at least has its name
-    assert all(a.x1 <= b.x0 + 1 for a, b in zip(boxes[:-1], boxes[1:], strict=True))
+    assert all(a.x1 <= b.x0 + 1 for a, b in pairwise(boxes))
 
 
 def test_a_single_row_has_a_band_around_it():
