@@ -130,7 +130,7 @@ def test_rows_with_missing_cells_are_used_left_out_or_refused(name, frame, y):
     assert gp.fitted_.n_rows == N
     assert gp.fitted_.columns.names[-1].endswith(" is missing")
     assert gp.n_features_in_ == table.shape[1]
-    assert "1 of 30 rows have missing cells" in gp.summary()
+    assert "1 of 30 rows has missing cells (" in gp.summary()
     assert np.all(np.isfinite(gp.predict(table, return_std=True)))
     dropped = gm.GPRegressor(missing="drop", **settings).fit(table, y)
     assert dropped.fitted_.n_rows == N - 1

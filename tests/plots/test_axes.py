@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,3 +63,40 @@ def test_words_and_spans_have_their_names():
 def test_an_output_without_a_name_is_called_by_its_number():
     figure = gm.GPRegressor(optimize=False).fit(np.arange(9.0)[:, None], np.ones((9, 2))).plot(output=1)
     assert figure.axes[0].get_ylabel() == "y, output 1"
+
+
+def test_long_names_stand_in_lines_within_their_axes():
+    """Of the target beside each row of panels, and of columns that differ in the middle."""
+    names = [f"measurement of sensor {k} in the northern hall (°C)" for k in range(5)]
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(size=(N, 5)), columns=names)
+    y = pd.Series(X.sum(axis=1), name="electrical consumption of the whole building, in kWh a square metre")
+    gp = gm.GPRegressor("rbf", optimize=False).fit(X, y)
+    for figure in (gp.plot(), gp.plot_residuals()):
+        figure.draw_without_rendering()
+        for axes in figure.axes:
+            room, beside = axes.bbox, axes.yaxis.label.get_window_extent()
+            assert beside.height <= room.height
+            label = axes.xaxis.label.get_text().replace("\n", " ")
+            assert label in names or label.startswith("foretold electrical")
+    # bars with their names and the name of their axis lie within the picture
+    figure = gp.plot_relevance()
+    figure.draw_without_rendering()
+    label = figure.axes[0].xaxis.label.get_window_extent()
+    assert label.x0 >= 0
+    assert label.x1 <= figure.bbox.width
+
+
+def test_many_categories_do_not_overlap():
+    towns = np.array([f"municipality no. {k}" for k in range(40)])[np.arange(80) % 40]
+    X = pd.DataFrame({"town": towns, "area": np.linspace(0, 1, 80)})
+    figure = gm.GPRegressor("rbf", optimize=False).fit(X, np.sin(np.arange(80))).plot()
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
+    assert len(boxes) >= 13  # every third town at least has its name
+    assert all(a.x1 <= b.x0 + 1 for a, b in pairwise(boxes))
+
+
+def test_a_single_row_has_a_band_around_it():
+    figure = gm.GPRegressor("rbf", optimize=False, noise=0.1).fit([[5.0]], [1.0]).plot()
+    assert np.ptp(figure.axes[0].lines[0].get_xdata()) == 2

@@ -159,7 +159,7 @@ def _targets(y: Any, n: int) -> tuple[Array, bool]:
         raise unequal(n, len(array))
     Y = array.reshape(n, -1)
     if Y.dtype.kind in "OUSMm":
-        Y = np.column_stack([_numbers(Y[:, k], "y", "Give one number a row.") for k in range(Y.shape[1])])
+        Y = np.column_stack([_numbers(Y[:, k], "y", _LABELS) for k in range(Y.shape[1])])
     # one order whatever the caller's: sums over outputs then round alike
     with np.errstate(over="ignore"):  # of longer numbers: infinity is refused by the caller
         return np.array(Y, dtype=np.float64, order="C"), array.ndim == 1
@@ -376,6 +376,7 @@ def numbers_of(reading: Reading, cells: Cells, name: str, place: Callable[[int],
     return found
 
 
+_LABELS = "Give one number a row; labels are for GPClassifier."
 _CATEGORIES = "Give numbers; for categories give a DataFrame, whose text columns become categories."
 
 

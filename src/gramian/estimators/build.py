@@ -122,6 +122,8 @@ def read_kernel(value: object) -> Written:
     kernels = tuple(value) if isinstance(value, (list, tuple)) and several else (value,)
     if not all(isinstance(kernel, Kernel) for kernel in kernels):
         cure = f"Give a word ({quoted(KERNELS)}), or for a scikit-learn kernel: gramian.from_sklearn(kernel)."
+        if isinstance(value, type) and issubclass(value, Kernel):
+            cure = f"This is the class; a kernel is made by calling it: {value.__name__}()."
         raise ParameterError(f"kernel must be a gramian kernel or None, not {value!r}. {cure}")
     return Written(kernels)
 

@@ -99,7 +99,7 @@ def points_between(
 def wrapped(axis: Axis, name: str) -> str:
     """A name in lines that are no longer than the axis."""
     box = axis.axes.bbox
-    points = 72.0 * (box.width if axis.axis_name == "x" else box.height) / cast("Figure", axis.figure).dpi
+    points = 72.0 * (box.width if axis is axis.axes.xaxis else box.height) / cast("Figure", axis.figure).dpi
     lines = in_lines(name, max(LONGEST_WORD, int(points / LETTER)))
     return "\n".join(lines)
 

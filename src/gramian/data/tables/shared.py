@@ -84,8 +84,9 @@ def import_pyarrow(path: str) -> tuple[Any, Any]:
         import pyarrow.parquet
     except ImportError as cause:
         cure = 'Install it: pip install "gramian[parquet]"; or use CSV.'
-        kind = "Arrow" if path.lower().endswith(ARROW) else "Parquet"
-        raise TableError(f"{path}: {kind} files need pyarrow. {cure}") from cause
+        arrow = path.lower().endswith(ARROW)
+        needs = ": Arrow files need pyarrow." if arrow else ": Parquet files need pyarrow."
+        raise TableError(f"{path}{needs} {cure}") from cause
     return pyarrow, pyarrow.parquet
 
 

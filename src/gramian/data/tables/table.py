@@ -25,7 +25,7 @@ _ERROR = re.compile(r"#[^\W\d][\w/]*[!?]|#¡[\w/]+!|#n/?[avd]|-?1\.#(ind|qnan|sn
 # may be categories among words; among numbers and dates they stand for nothing
 UNKNOWN = frozenset(
     {"none", "nil", "missing", "unknown", "not available", "not known", "no data", "n.d.", "nd", "n/d", "s/d"}
-    | {"k.a.", "k. a.", "ka", "keine angabe", "n.b.", "nb", "nr", "tbd", "x", "*", "**", "***", "0000-00-00"}
+    | {"k.a.", "k. a.", "keine angabe", "n.b.", "tbd", "*", "**", "***", "0000-00-00"}
     | {"0000-00-00 00:00:00", "(d)", "(s)", "(x)", "(z)", "(na)"}
     | {f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz_"}  # of SAS and Stata
 )

@@ -162,8 +162,8 @@ class Mixture(Process):
         self, likelihood: Likelihood, rng: np.random.Generator, X: Array, n_samples: int
     ) -> Iterator[tuple[Likelihood, Array]]:
         counts = np.bincount(rng.integers(self.n_components, size=n_samples), minlength=self.n_components)
-        for k in np.flatnonzero(counts):
-            yield self.model_at(k).likelihood, self.component(int(k)).sample(rng, X, int(counts[k]))
+        for k in map(int, np.flatnonzero(counts)):
+            yield self.model_at(k).likelihood, self.component(k).sample(rng, X, int(counts[k]))
 
     def state(self, context: Context) -> ObjectState:
         """All draws of the parameters with what the sampler said of them, and of the latent variables those
