@@ -28,13 +28,13 @@ class Labels:
         """From the labels of n rows; what cannot be labels is refused with its row and the cure. `known`: the
         classes that there are, sorted; None: those of y."""
         array = labels_of(y, n)
-        if np.ndim(y) == 2:
+        if np.asarray(y).ndim == 2:
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected. Give y.ravel().",
                 DataConversionWarning,
                 stacklevel=4,  # fit, and what stands around it
             )
-        broken = np.flatnonzero(array != np.floor(array)) if array.dtype.kind == "f" else ()
+        broken = np.flatnonzero(array != np.floor(array)) if array.dtype.kind == "f" else np.zeros(0, int)
         if len(broken):
             what = f"Unknown label type: y has {array[broken[0]]!r} in row {broken[0]}, which is no class"
             raise InputError(f"{what}. For numbers to be predicted use GPRegressor.")

@@ -275,7 +275,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         X, y = self._compared(X, y)
         predicted = self.predict(X)
         right = labels_of(y, len(predicted)) == predicted
-        return float(np.average(right, weights=sample_weight))
+        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)))
 
     def evaluate(self, X: Any, y: Any) -> Evaluation:
         """How good predictions of the labels y are at the rows of X, which should not be those of the fit:

@@ -811,7 +811,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
 
         names = ("y",) if self._adds_noise() else self.likelihood_.columns
         X, y = self._compared(X, y)
-        beside: dict[str, Array] = {}
+        beside: dict[str, Any] = {}
         if len(names) > 1 and np.shape(y)[1:] == (len(names),):
             first, *others = read_rows(read_targets(y, len(y))[0], {}, self.likelihood_).T
             y, beside = first, dict(zip(names[1:], others, strict=True))

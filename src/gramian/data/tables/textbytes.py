@@ -222,7 +222,8 @@ def unending(path: str, line: int, room: Room) -> GramianError:
     what = f"{path}, line {line}: the line does not end within {show_bytes(room.line)}"
     if room.line < LINE:
         return MemoryLimitError(
-            f"{what}, the most that is read of one, as {room.told}. Raise memory_limit, or write a line a row."
+            f"{what}, the most that is read of one, as {room.told}. Raise memory_limit, or write a line"
+            " a row."
         )
     return TableError(f"{what}, the most that is read of one. A table has one line a row: write it so.")
 
