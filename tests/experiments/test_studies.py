@@ -246,6 +246,15 @@ def test_a_cell_that_was_cut_short_by_ctrl_c_is_not_kept(tmp_path):
     assert run(COUNTING, tmp_path, DataFolder()).missing == 0
 
 
+def test_sizes_that_are_not_done_are_not_in_words():
+    scores = {"error": 0.5, "least_error": 0.4, "nlpd": 1.3, "least_nlpd": 1.0, "ece": 0.1, "repeat": 0}
+    cells = [{"columns": 1, "rows": 60}, {"columns": 1, "rows": 150}, {"columns": 2, "rows": 60}]
+    shown = EXPERIMENTS["multiclass-synthetic"].show(Results([{**cell, **scores} for cell in cells]))
+    assert len(shown.words) == 2
+    assert "nan" not in f"{shown.words} {[table.lines for table in shown.tables]}"
+    assert "with 60 rows 50.0% of the labels are wrong, with 60 50.0%" in shown.words[1]
+
+
 def test_the_time_is_kept(tmp_path):
     assert run(COUNTING, tmp_path, DataFolder(), time_limit=1e-9).missing == 5
     assert run(COUNTING, tmp_path, DataFolder()).missing == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -40,6 +41,9 @@ from gramian.params import Value, param, positive
 from gramian.testing import check_kernel
 
 X = np.random.default_rng(0).normal(size=(30, 2))
+
+
+JAX_BEFORE_0_10 = tuple(map(int, jax.__version__.split(".")[:2])) < (0, 10)
 
 
 class Cauchy(Stationary):
@@ -329,7 +333,11 @@ class SomebodysLengthscale(Cauchy):
         (WrongSlope(), r"the gradient of lengthscale by radial\(\)"),
         (WrongProfile(), r"values by radial\(\) and by pair differ"),
         (UnnamedParameter(), r"radial\(\) must name all its 2 parameters"),
-        (WithAnArray(), "float64 fails after one in float32"),
+        pytest.param(
+            WithAnArray(),
+            "float64 fails after one in float32",
+            marks=pytest.mark.skipif(JAX_BEFORE_0_10, reason="JAX 0.8 and 0.9 do not fail there"),
+        ),
         (Coarse(), "float32 has less than 3 of its 7 digits"),
         (WrongSummands(), "is not the sum of its summands"),
         (SomebodysLengthscale(), "none of its parameters"),

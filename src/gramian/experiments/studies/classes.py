@@ -280,14 +280,19 @@ def _six_shown(results: Results) -> Shown:
     for columns in scores.each("columns"):
         for n in sizes:
             mine = scores.where(columns=columns, rows=n)
+            if not mine.rows:
+                continue
             names = ("error", "least_error", "nlpd", "least_nlpd", "ece")
             body.append([str(columns), str(n), *(f"{mine.mean(name):.3f}" for name in names)])
-        few, many = (scores.where(columns=columns, rows=n) for n in (min(sizes), max(sizes)))
+        done = [n for n in sizes if scores.where(columns=columns, rows=n).column("error").size]
+        few, many = (scores.where(columns=columns, rows=n) for n in (min(done), max(done)))
+        # the functions of each size are others: what is possible with them stands beside
         shown.words.append(
-            f"{columns} column{'s' * (columns > 1)}: wrong labels fall from {few.mean('error'):.1%} with"
-            f" {min(sizes)} rows to {many.mean('error'):.1%} with {max(sizes)}; whoever knows the functions"
-            f" has {many.mean('least_error'):.1%} wrong. NLPD {many.mean('nlpd'):.3f} beside"
-            f" {many.mean('least_nlpd'):.3f}, calibration error {many.mean('ece'):.3f}."
+            f"{columns} column{'s' * (columns > 1)}: with {min(done)} rows {few.mean('error'):.1%} of the"
+            f" labels are wrong, with {max(done)} {many.mean('error'):.1%}; whoever knows the functions has"
+            f" {few.mean('least_error'):.1%} and {many.mean('least_error'):.1%} wrong. With {max(done)} rows"
+            f" the NLPD is {many.mean('nlpd'):.3f} beside {many.mean('least_nlpd'):.3f}, the calibration"
+            f" error {many.mean('ece'):.3f}."
         )
     head = ["columns", "rows", "error", "least possible", "NLPD", "least possible", "ECE"]
     shown.tables.append(
