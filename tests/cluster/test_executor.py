@@ -33,6 +33,10 @@ def fails(item, state):
     return item
 
 
+def unbound(item, state):
+    raise UnboundLocalError("of the work")
+
+
 def dies(item, state):
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -90,6 +94,25 @@ def test_a_killed_worker_costs_time_alone(client):
             os.kill(pid, signal.SIGKILL)
     assert found == list(range(1, 11))
     assert len(pids) > 1
+
+
+def test_a_wait_that_distributed_cancels_is_no_loss(client, monkeypatch):
+    """Its `sync` then ends with an UnboundLocalError of its own; one of the work is an error as any other."""
+    distributed = pytest.importorskip("distributed")
+    asked, result = [], distributed.Future.result
+
+    def cancelled(future, timeout=None):
+        asked.append(future)
+        if len(asked) == 2:
+            raise UnboundLocalError("cannot access local variable 'result'")
+        return result(future, timeout=timeout)
+
+    monkeypatch.setattr(distributed.Future, "result", cancelled)
+    found = [value for value, _ in as_executor(client).each(slowly, range(3), {"one": 1})]
+    assert found == [1, 2, 3]
+    assert len(asked) >= 4
+    with pytest.raises(UnboundLocalError, match="of the work"):
+        list(as_executor(client).each(unbound, [0]))
 
 
 def test_a_state_that_died_with_all_workers_is_sent_again(client):

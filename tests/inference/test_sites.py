@@ -352,3 +352,17 @@ def test_saturated_rows_keep_their_digits():
     f = found.posterior.mean(X)[:, 0]
     # f = K grad log p, the condition for the mode
     assert_allclose(f, K @ (y[:, 0] - expit(f)), rtol=1e-4, atol=1e-3)
+
+
+def test_a_wide_prior_is_no_rate_to_begin_with():
+    """Counts under a prior variance of 400: E exp(f) = exp(200) made sites of which nothing but rounding was
+    left, and a bound far above the evidence. EP and VI agree to what their Gaussians differ by."""
+    X = np.repeat(np.linspace(-3, 3, 12), 2)[:, None]
+    y = np.random.default_rng(0).poisson(np.exp(np.sin(X[:, 0]))).astype(float)
+    found = {}
+    for rule in ("vi", "ep"):
+        gp = gm.GPRegressor(
+            400.0 * gm.RBF(1.0), likelihood="poisson", inference=rule, optimize=False, normalize_y=False
+        )
+        found[rule] = gp.fit(X, y).evidence_.value
+    assert found["ep"] - 2.0 < found["vi"] < found["ep"] + 0.05
