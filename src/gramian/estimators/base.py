@@ -15,7 +15,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Never, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -769,14 +769,6 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         """Refuses joint draws that would not fit into memory."""
         needed, what = 8 * n * (n * (3 + 2 * L) + L * count), f"Joint draws at {n:,} points"
         memory.check_memory(needed, self.memory_limit, what, "Draw at fewer points.")
-
-    if not TYPE_CHECKING:  # where it would let any name pass
-
-        def __getattr__(self, name: str) -> Never:
-            """What is not there; names that end in _ come with a fit."""
-            fitted = "fitted_" in self.__dict__ or not name.endswith("_") or name.startswith("_")
-            when = "" if fitted else " before fit"
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{when}", name=name)
 
     def __dir__(self) -> list[str]:
         """Public names that have a value, for completion and scikit-learn's box; none is costly to read."""
