@@ -120,8 +120,8 @@ def test_a_probit_model_agrees_with_importance_sampling_over_a_grid(sampler):
     log_lengthscale, f = _reference()
     _within(np.log(chains.values["kernel.lengthscale"]), np.array(log_lengthscale))
     _within(_at_rows(PROBIT, BINARY, chains), f)
-    # Eight half chains with some 60 independent draws in their tails: 60 (R-hat^2 - 1) is a chi^2_7 / 7. Of 20
-    # numbers one is beyond R-hat = 1.03 once in a hundred times, and beyond 1.01 nearly always.
+    # Eight half chains with some 60 independent draws in their tails: 60 (R-hat^2 - 1) is a chi^2_7 / 7.
+    # Of 20 numbers one is beyond R-hat = 1.03 once in a hundred times, and beyond 1.01 nearly always.
     assert chains.worst_rhat < 1.03
     assert chains.divergences == 0
     assert all(note.startswith("R-hat") for note in chains.notes)
