@@ -299,12 +299,17 @@ def test_a_row_has_one_answer_in_every_table(stepped):
 
 
 def test_draws_have_the_moments_of_predictions(stepped):
-    """2,000 joint draws of f: means within 5 standard errors, standard deviations within a tenth."""
+    """2,000 joint draws of f: means within 5 standard errors; and the ends between which two thirds of them
+    lie, within a sixth of what is between: ten standard errors, and the prediction is itself of 64 draws of
+    the layer below. Standard deviations are no measure: at a step a few draws are far out, and their fourth
+    moment is up to 150 times the square of the second."""
     X = np.array([[0.1], [0.3], [0.9]])
     draws, (mean, std) = stepped.sample(X, 2000, random_state=1), stepped.predict(X, True, target="f")
     assert np.array_equal(draws, stepped.sample(X, 2000, random_state=1))
     assert np.all(np.abs(draws.mean(axis=1) - mean) < 5 * std / np.sqrt(2000) + 0.1 * std)
-    assert_allclose(draws.std(axis=1), std, rtol=0.15)
+    ends = stepped.predict(X, quantiles=[1 / 6, 5 / 6], target="f")
+    wide = ends[:, 1] - ends[:, 0]
+    assert np.all(np.abs(np.quantile(draws, [1 / 6, 5 / 6], axis=1).T - ends) < 0.17 * wide[:, None])
     cov = stepped.predict(X, return_cov=True, target="f")[1]
     assert_allclose(np.diagonal(cov), std**2, rtol=1e-12)
     assert_allclose(np.corrcoef(draws), cov / np.sqrt(np.outer(*[np.diagonal(cov)] * 2)), atol=0.2)
