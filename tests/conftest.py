@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import platform
 import re
+import signal
 import sys
 import zlib
 from pathlib import Path
@@ -24,6 +25,11 @@ sys.path.insert(0, str(ROOT))  # tests.reference, wherever pytest was started
 
 settings.register_profile("gramian", deadline=None, derandomize=True, database=None)
 settings.load_profile("gramian")
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # as at a terminal: what a script has begun in its background ignores Ctrl-C, and so do its children
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _processor() -> str:

@@ -327,7 +327,7 @@ def test_dates_that_are_there_twice_are_named() -> None:
 
 def test_dates_that_are_none_are_named(tmp_path) -> None:
     frame = pd.DataFrame({"ds": ["2020-01-01", "2020-01-02", "soon", "2020-01-04"], "y": np.arange(4.0)})
-    with pytest.raises(InputError, match="Row 2, column 'ds': 'soon' is not a date"):
+    with pytest.raises(InputError, match="Row 2 of X, column 'ds': 'soon' is not a date"):
         gm.GPForecaster().fit(frame)
     path = tmp_path / "sales.csv"
     frame.to_csv(path, index=False)

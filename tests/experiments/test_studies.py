@@ -230,15 +230,6 @@ def test_a_line_without_its_end_is_done_again(tmp_path):
     assert (tmp_path / RESULTS).read_bytes() == whole
 
 
-@pytest.fixture
-def hears_ctrl_c():
-    """As a program at a terminal does; one that a script has begun in the background ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("hears_ctrl_c")
 def test_a_cell_that_was_cut_short_by_ctrl_c_is_not_kept(tmp_path):
     """A fit hears Ctrl-C, and gives the best model so far."""
 
