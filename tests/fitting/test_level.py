@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import gramian as gm
+from gramian.clock import OutOfTime
 from gramian.engines import Exact
 from gramian.inference import closed
 from gramian.params import ParameterSpace
@@ -93,3 +94,19 @@ def test_bounds_of_the_noise_move_unless_they_are_given(data):
     given = gm.param(0.01, bounds=(1e-8 * np.var(y), 1.0))
     held = gm.GPRegressor(1.0 * gm.Matern32(1.0), noise=given, method=FITTED_ON, random_state=0).fit(X, y)
     assert "level" not in held.outcome_.stages[-1]
+
+
+def test_without_time_for_it_the_parameters_of_the_search_stay(data, monkeypatch):
+    """Of a long series what the level needs takes as long as the inference before it."""
+    X, y = data
+    gp = gm.GPRegressor(1.0 * gm.Matern32(1.0), method=FITTED_ON, random_state=0)
+    stages = gp.fit(X, y).outcome_.stages
+    assert "the level of kernel and noise on all 300 rows" in stages[-1]
+
+    def late(posterior):
+        raise OutOfTime
+
+    monkeypatch.setattr("gramian.processes.posterior.Posterior.dual", property(late))
+    again = gp.fit(X, y).outcome_.stages
+    assert [stage.split(",")[0] for stage in again] == [stage.split(",")[0] for stage in stages[:-1]]
+    assert gp.score(X, y) > 0.95

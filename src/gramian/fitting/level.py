@@ -15,6 +15,7 @@ import dataclasses
 
 import numpy as np
 
+from gramian.clock import OutOfTime
 from gramian.fitting.stages import Searched
 from gramian.inference.model import Data, Evidence, Inferred, Model
 from gramian.params import Parameter, ParameterSpace
@@ -23,18 +24,21 @@ from gramian.params import Parameter, ParameterSpace
 def on_all_rows(
     fitted: Searched, data: Data, inferred: Inferred, own_bounds: bool = True
 ) -> tuple[Searched, Inferred]:
-    """Both at the best level; as they are where that is not free, or where all rows were searched on. The
-    roots are overwritten.
+    """Both at the best level; as they are where that is not free, where all rows were searched on, or where
+    there is no time for it. The roots are overwritten.
 
     `own_bounds`: those of the noise are a person's. Otherwise they are there for the condition of K + D,
     which is the same at any level, and move along.
     """
-    posterior = inferred.posterior
-    closed, alpha = fitted.inference.closed and inferred.evidence.kind == "exact", posterior.dual
-    if not fitted.partial or not closed or alpha is None:
+    posterior, closed = inferred.posterior, fitted.inference.closed and inferred.evidence.kind == "exact"
+    levels = _levels(fitted.model) if fitted.partial and closed and data.added_noise is None else None
+    if levels is None:
         return fitted, inferred
-    levels = _levels(fitted.model)
-    if levels is None or data.added_noise is not None:
+    try:
+        alpha = posterior.dual  # of a long series it takes as long as the inference
+    except OutOfTime:
+        return fitted, inferred
+    if alpha is None:
         return fitted, inferred
     residual = data.under(fitted.model).residual(fitted.model)
     c = float(np.sum(residual * alpha)) / residual.size
