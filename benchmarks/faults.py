@@ -727,7 +727,7 @@ def drawn_fit(rng: np.random.Generator, few: bool) -> tuple[Any, Any, Any, str]:
     elif name == "places":
         X, y = np.column_stack([X, f, np.cos(f)]), None
     elif name == "forecast":
-        X = np.arange(n, dtype="M8[D]") + np.datetime64("2020-01-01")
+        X = np.datetime64("2020-01-01") + np.arange(n)
         y = np.sin(np.arange(n) * 2 * np.pi / 7) + 0.1 * rng.standard_normal(n)
     elif name in ("three labels", "ovr"):
         y = np.digitize(f, [-0.5, 0.5])
