@@ -168,6 +168,17 @@ def test_new_categories_and_missing_cells_are_predicted_and_counted(run, tmp_pat
     assert np.all(std[[3, 5, 7]] > 2 * np.median(std))
 
 
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_a_warning_is_a_note_without_the_line_of_code_that_it_came_from(run, tmp_path, model):
+    table = columns()
+    table["site"][5] = "east"
+    write_table(tmp_path / "test.csv", list(table), table)
+    told = run("score", "model.gm", "test.csv").stderr
+    new = "note: rows with categories that the fit has not seen are predicted as unlike all others: site (1)"
+    assert told.splitlines()[0] == new
+    assert "Warning" not in told
+
+
 def test_kinds_of_targets_and_names_of_tables(refused):
     said(
         refused("predict", "model.gm", "data.csv", "--target-kind", "z", "--out", "new.csv"),

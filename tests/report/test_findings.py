@@ -23,7 +23,7 @@ from gramian.report.held import left_out
 GPRegressor = partial(gm.GPRegressor, random_state=0)
 GPClassifier = partial(gm.GPClassifier, random_state=0)
 
-pytestmark = pytest.mark.filterwarnings("ignore:X has rows with categories")
+pytestmark = pytest.mark.filterwarnings("ignore:rows with categories")
 
 
 def rows(n=80, d=2, noise=0.1, seed=0):

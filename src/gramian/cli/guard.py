@@ -8,6 +8,7 @@ import io
 import math
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -50,6 +51,7 @@ def guarded(time_limit: float | None = None) -> Iterator[None]:
             attended(lambda: "the present step"),
             clock.until(end, math.inf),
             translated(*SHORT),
+            warnings_as_notes(),
         ):
             yield
     except KernelTextError as error:
@@ -61,6 +63,22 @@ def guarded(time_limit: float | None = None) -> Iterator[None]:
     except KeyboardInterrupt:
         note("interrupted")
         raise typer.Exit(130) from None
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Within it what the library warns users of is a note, without the line of Python that it came from."""
+    with warnings.catch_warnings():
+        before = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, UserWarning):
+                note(f"note: {said(str(message))}")
+            else:
+                before(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def untold(error: OSError) -> NoReturn:

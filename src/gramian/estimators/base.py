@@ -703,8 +703,8 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
             table = gaps.with_indicators(table, known)
         if known.readings and (new := known.new_categories(table)):
             told = ", ".join(f"{name} ({count})" for name, count in new.items())
-            what = "rows with categories that the fit has not seen, which are predicted as unlike all others"
-            warnings.warn(visible(f"X has {what}: {told}."), stacklevel=3)
+            what = "rows with categories that the fit has not seen are predicted as unlike all others"
+            warnings.warn(visible(f"{what}: {told}"), stacklevel=3)
         return table
 
     def _compared(self, X: Any, y: Any) -> tuple[Any, Any]:
