@@ -408,6 +408,10 @@ def test_the_sheet_that_has_a_table(run, tmp_path):
     [
         (csv(["€5", "$7"] * 6), "its numbers have $ and €, which are not the same. Write them in one unit"),
         (csv(["5 kg", "300 g", "7 kg"] * 4), "its numbers have g and kg, which are not the same"),
+        (
+            csv(["1.234,50 €", "987,00 €", "2,345,10 €", "88,20 €"] * 4, ";"),
+            "'2,345,10 €' is not written as most",
+        ),
         (csv([f"48°{k}'N" for k in range(N)]), "text that differs in every row"),
         ("\n<!DOCTYPE html><html>Please log in</html>", "This is a web page"),
         ("%PDF-1.7", "it begins with '%PDF'. This is a PDF"),

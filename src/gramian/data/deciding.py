@@ -12,7 +12,15 @@ import numpy as np
 
 from gramian.data.cells import Cells
 from gramian.data.dates import ORDERS, read_date, read_span
-from gramian.data.numerals import NONE, mostly_numbers, points_part_thousands, shape_of, signs_in, written
+from gramian.data.numerals import (
+    NONE,
+    mostly_numbers,
+    points_part_thousands,
+    prevailing,
+    shape_of,
+    signs_in,
+    written,
+)
 from gramian.data.readings import (
     UNITS,
     YES_NO,
@@ -176,8 +184,22 @@ class Seen:
                 " the unit into the column's name."
             )
         alike = Counter({shape: count for shape, count in self.shapes.items() if shape != NONE})
-        found = None if self.plain else written(alike, self.comma)
-        return None if found is None else Numbers(*found)  # which names a text that is no such number
+        if self.plain:
+            return None
+        found = written(alike, self.comma)
+        if found is not None:
+            return Numbers(*found)  # which names a text that is no such number
+        usual = prevailing(alike, self.comma)
+        odd = sorted(text for text in self.texts if shape_of(text) not in usual) if usual else []
+        if odd:
+            found = written(usual, self.comma)
+            assert found is not None
+            told, others = Numbers(*found).told, f", nor are {len(odd) - 1:,} more" if len(odd) > 1 else ""
+            raise InputError(
+                f"{odd[0]!r} is not written as most others are{others}; they are {told}."
+                " Correct it, or leave the cell empty."
+            )
+        return None
 
     def _are_codes(self) -> bool:
         """Whether numbers and words are names of a few kinds. 12x and 1,5 are numbers with a mistake."""

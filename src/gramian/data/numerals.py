@@ -21,6 +21,7 @@ _NOTHING = re.compile(
 _SCALES = {*"KkMBbT", "Mio", "Mrd", "Mn", "mn", "bn", "Bn", "mil", "Mio.", "Mrd."}  # of a number without one?
 _ABOUT, _BEFORE = "~≈", "~≈%"  # signs that may stand before a number, currencies aside
 LONGEST = 60  # characters of a number with its sign; the pattern above takes the square of their count
+MOST_TRIED = 100  # shapes, each beside those before it, for what most numbers look like
 BRACKETS = "()"  # in the place of a sign: numbers in brackets are below zero, as bookkeepers write them
 NONE = ""  # the shape of what is no number
 # ISO 4217, and what people write: three letters alone may be the beginning of an id, PAT-0003
@@ -75,6 +76,15 @@ def written(shapes: Counter[str], comma: bool) -> tuple[str, str, tuple[str, ...
     marks = _separators(bodies, comma)
     below = (BRACKETS,) * any("(" in shape for shape in shapes)
     return None if marks is None else (*marks, (*signs, *below))
+
+
+def prevailing(shapes: Counter[str], comma: bool) -> Counter[str]:
+    """The shapes of most numbers, where these are written in one way; else none."""
+    agreeing: Counter[str] = Counter()
+    for shape, count in shapes.most_common(MOST_TRIED):
+        more = agreeing + Counter({shape: count})
+        agreeing = more if written(more, comma) is not None else agreeing
+    return agreeing if 2 * agreeing.total() > shapes.total() else Counter()
 
 
 def _parts(shape: str) -> tuple[str, list[str]] | None:
