@@ -428,10 +428,11 @@ def test_names_in_two_lines_are_put_together(tmp_path):
     assert "b is the name of more than one column" in refusal(tmp_path, twice)
 
 
-def test_quoted_cells_between_blanks(tmp_path):
+@pytest.mark.parametrize("name", ["d.txt", "d.dat", "d.data"])
+def test_quoted_cells_between_blanks(tmp_path, name):
     """As R writes a table: the names without one for those of the rows."""
     body = "".join(f'"{k}" {k}.5 "Old Town" {2 * k}\n' for k in range(1, 21))
-    table = table_of(tmp_path, '"area" "kind" "y"\n' + body, name="d.txt")
+    table = table_of(tmp_path, '"area" "kind" "y"\n' + body, name=name)
     assert table.names == ("area", "kind", "y")
     assert table.text("kind")[0] == "Old Town"
 

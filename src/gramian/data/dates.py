@@ -90,8 +90,11 @@ _MONTHS = (
     "november novembre noviembre novembro listopada ноября ноябрь",
     "december dezember décembre diciembre dicembre dezembro desember grudnia grudzień декабря декабрь",
 )
-_LAPS = re.compile(r"(?P<minutes>\d{1,3}):(?P<seconds>[0-5]\d\.\d+)")  # 1:03.9 has no hours
-_HOURS = re.compile(r"(?P<hours>\d{1,4})\s?[hH]\s?(?P<minutes>[0-5]\d)")
+# 1:03.9 and 5:07 min have no hours
+_LAPS = re.compile(r"(?=.*[.m])(?P<minutes>\d{1,3}):(?P<seconds>[0-5]\d(?:\.\d+)?)(?:\s?min(?:ute)?s?)?")
+_HOURS = re.compile(  # 5h07, 5:07 h
+    r"(?P<hours>\d{1,4})(?:(?P<colon>:)|\s?[hH]\s?)(?P<minutes>[0-5]\d)(?(colon)\s?[hH](?:(?:ou)?rs?)?)"
+)
 _SPAN = re.compile(
     r"(?P<sign>-)?(?:(?P<days>-?\d{1,9})\s+days?,?\s*)?(?:(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d)"
     r"(?::(?P<seconds>[0-5]\d(?:\.\d+)?))?(?:\s*(?P<half>[AaPp]\.?[Mm]\.?))?)?"

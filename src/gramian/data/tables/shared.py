@@ -15,8 +15,9 @@ from gramian.errors import TableError
 WRITTEN = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", ".parquet", ".pq")
 SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 PARQUET = (".parquet", ".pq")
+OTHER_TEXT = (".dat", ".data", ".tab", ".asc", ".prn")  # tables, too, whose separator the text tells
 ARROW = (".feather", ".arrow", ".ipc")
-SUFFIXES = (*WRITTEN, *ARROW, *SHEETS)  # that can be read
+SUFFIXES = (*WRITTEN, *OTHER_TEXT, *ARROW, *SHEETS)  # that can be read
 UNIT = re.compile(r"\s*[(\[].*[)\]]\s*$")
 LONGEST = 100  # characters of a name that is suggested
 BLOCK = 65_536  # rows at once, read or written
