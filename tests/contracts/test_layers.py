@@ -71,7 +71,10 @@ LATE = {
     ("fitting.stages", "fitting.layers"): "a search of layers begins with one in stages",
     ("linalg.executor", "linalg.cluster"): "Dask's is one of the executors, taken where a client is given",
     ("cli.explore", "*"): "a missing extra is told before the packages that need it are imported",
-    ("cli.main", "*"): "`gramian --help` answers before JAX is imported",
+    **{
+        (f"cli.commands.{family}", "*"): "`gramian --help` answers before JAX is imported"
+        for family in ("answers", "choosing", "fitting", "forecast", "reduce", "teaching")
+    },
 }
 # The one module that looks from kernels to the tiles. Nothing imports it but kernels.base, late.
 FACE = Arrow("kernels.face", "gram.tiles", "top")
