@@ -14,7 +14,8 @@ from sklearn.exceptions import NotFittedError
 
 import gramian as gm
 from gramian.errors import InputError, ParameterError
-from gramian.estimators.fitted import Fitted, Learned
+from gramian.estimators.fitted import Fitted
+from gramian.estimators.learned import Learned
 from gramian.estimators.multiclass import BinaryModels
 
 RNG = np.random.default_rng(5)

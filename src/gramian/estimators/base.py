@@ -39,10 +39,12 @@ from gramian.engines.base import Engine
 from gramian.errors import InputError, ParameterError, plain, visible
 from gramian.estimators import build, far, latent
 from gramian.estimators.build import Built
+from gramian.estimators.calibrating import calibrated_by
 from gramian.estimators.defaults import ENOUGH, Choice
 from gramian.estimators.edits import check_refit, edited, judged, one_model, rows_that_stay
-from gramian.estimators.fitted import Fitted, Learned
+from gramian.estimators.fitted import Fitted
 from gramian.estimators.guard import guarded
+from gramian.estimators.learned import Learned
 from gramian.estimators.resuming import generator, identify
 from gramian.fitting import FitOutcome, Objective, Search, level
 from gramian.fitting.budget import Budget, at_random
@@ -280,7 +282,7 @@ class Estimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is no
         )
         if searched.left_out is None or choice is None or self.kernel is not None:
             return fitted
-        return fitted.calibrated_by(*searched.left_out)
+        return calibrated_by(fitted, *searched.left_out)
 
     def _kernel_of(self, built: Built, model: Model) -> Kernel:
         """The fitted kernel as people have written it."""

@@ -23,7 +23,8 @@ from gramian.inference import Data, Inferred
 from gramian.solvers.base import SolveOutcome
 
 if TYPE_CHECKING:
-    from gramian.estimators.fitted import Fitted, Learned
+    from gramian.estimators.fitted import Fitted
+    from gramian.estimators.learned import Learned
 
 REFITS = {
     "never": "parameters stay",

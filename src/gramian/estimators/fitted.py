@@ -1,38 +1,31 @@
 """What a fit leaves behind: one frozen value, which all others read.
 
-    Learned    what can be asked of any fit
-    Fitted     one model: f with its process, conditioned on the rows
-
-Several classes made from binary models are the other kind of `Learned` (`multiclass.BinaryModels`). A table
-here is the model's own: numbers (n, d) with categories as codes, as `Estimator.read` makes it.
-"""
+`Fitted` is one model: f with its process, conditioned on the rows; `learned` has the contract, and says what
+a table is."""
 
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.arrays import Array
 from gramian.certify.certificate import Certificate, certify
-from gramian.corrections import Calibration, Unwarped, as_residuals
+from gramian.corrections import Calibration, Unwarped
 from gramian.data import gaps
 from gramian.data.inputs import Columns, read_beside, spread
-from gramian.data.labels import labels_of
 from gramian.engines.base import Workspace
 from gramian.errors import InputError, NumericalError, ParameterError
 from gramian.estimators import predictions
 from gramian.estimators.edits import Edits
+from gramian.estimators.learned import LabelledRows, Learned
 from gramian.estimators.predictions import LeaveOneOut, LeftOutClasses
 from gramian.fitting import FitOutcome, Objective
-from gramian.fitting.folds import Foretold, foretold
-from gramian.fitting.rows import repeats
 from gramian.inference import Data, Evidence, Inferred, Model, Scheme
 from gramian.inference.asked import ask
 from gramian.kernels import Kernel
@@ -46,142 +39,8 @@ from gramian.report.notes import labels
 from gramian.report.quality import Quality, quality
 from gramian.report.relevance import ROWS, Relevance, affordable, relevance
 from gramian.report.summary import MOST_ENTRIES, Summary, formula, summary
-from gramian.widths import Widths
 
 GRADIENT_STEP = 1e-5  # of a column's spread: where lengthscales are a hundredth of that, errors are 1e-6
-FEWEST_RESIDUALS = 50  # of left-out rows, for a calibration
-GAPS, GAP_ROWS = (10, 100), 1500  # rows of a gap, and of those in gaps of each size, for the same
-FOLDED = 1000  # rows, up to which a calibration's rows are left out of the search as well
-
-
-class LabelledRows(NamedTuple):
-    """Training rows, and the code of each one's class."""
-
-    X: Array  # (n, d)
-    codes: NDArray[np.intp]  # (n,)
-
-
-class Learned(ABC):
-    """What can be asked of any fit."""
-
-    columns: Columns
-    evidence: Evidence
-    outcome: FitOutcome
-    classes: NDArray[Any] | None  # the labels, in the order of their codes; None: y is a number
-
-    @property
-    @abstractmethod
-    def first(self) -> Fitted:
-        """The model itself, or the first of several."""
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """A name an output, where y came with names."""
-        return self.columns.targets
-
-    @property
-    def models(self) -> tuple[Any, ...]:
-        """The estimators that it is made of; none where it is one model."""
-        return ()
-
-    @property
-    @abstractmethod
-    def n_rows(self) -> int:
-        """Rows of the fit."""
-
-    @property
-    @abstractmethod
-    def n_parameters(self) -> int:
-        """Numbers that were fitted."""
-
-    @property
-    def rule(self) -> str:
-        """The name of the rule that approximates the posterior of f; empty where there is none of them."""
-        return self.first.inference.rule_name
-
-    @property
-    def pairwise(self) -> bool:
-        """Whether each latent function tells two classes apart, instead of speaking for one."""
-        return False
-
-    @abstractmethod
-    def parameters(self) -> ParameterTable:
-        """All parameters with their values, priors and notes."""
-
-    @abstractmethod
-    def log_evidence(self, theta: ArrayLike | None = None) -> float:
-        """log p(y) in nats at theta (None: as fitted)."""
-
-    @abstractmethod
-    def log_prior(self) -> float:
-        """The log density of the priors at the fitted parameters."""
-
-    @abstractmethod
-    def log_evidence_and_gradient(self, theta: ArrayLike | None = None) -> tuple[float, Array]:
-        """The same with its gradient by theta."""
-
-    @abstractmethod
-    def evidence_of_y(self) -> tuple[float, str, float]:
-        """log p(y) of y in its own units, its kind, and its standard error (nan where it has none): what may
-        stand beside that of another model."""
-
-    @abstractmethod
-    def latents(self, table: Array) -> tuple[Array, Array]:
-        """Mean and variance of each latent function at the rows of a table: (n, functions) each."""
-
-    @abstractmethod
-    def probabilities(self, table: Array, averaging: str = "exact") -> Array:
-        """p(y = c) of each class: (n, classes)."""
-
-    def probability_interval(self, table: Array, level: float) -> tuple[Array, Array]:
-        """The ends between which the probability of each class lies, (n, classes) each."""
-        raise ParameterError(
-            "An interval of a probability is that of one latent function, which two classes have. For more,"
-            ' draw the functions: sample(X, target="f").'
-        )
-
-    @abstractmethod
-    def labelled_rows(self) -> LabelledRows | None:
-        """The training rows with their classes; None where they are not there."""
-
-    @abstractmethod
-    def relevance(self, rows: int = ROWS) -> Relevance:
-        """Which columns matter, from so many rows."""
-
-    @abstractmethod
-    def left_out_classes(self) -> LeftOutClasses:
-        """The class of each training row predicted from all the others."""
-
-    @abstractmethod
-    def listed(self, full: bool = False) -> ParameterTable:
-        """The parameters as the summary has them: a page of them, or all."""
-
-    @abstractmethod
-    def summary(self, title: str, full: bool = False) -> Summary:
-        """On a page: parameters, evidence, what happened, and notes with cures; `full`: as long as it gets,
-        with all entries of all parameters."""
-
-    def with_classes(self, classes: NDArray[Any]) -> Self:
-        """The same with other labels, in the order of the codes."""
-        return dataclasses.replace(cast(Any, self), classes=classes)
-
-    def class_of(self, labels: Any, n: int) -> NDArray[np.intp]:
-        """The codes of the labels of n rows, (n,); one that the fit has not seen is refused."""
-        assert self.classes is not None
-        labels = labels_of(labels, n)
-        try:
-            codes = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
-            unseen = self.classes[codes] != labels
-        except TypeError:  # kinds that have no order between them: one by one
-            known = {label: code for code, label in enumerate(self.classes.tolist())}
-            codes = np.array([known.get(label, -1) for label in labels.tolist()])
-            unseen = codes < 0
-        if np.any(unseen):
-            raise InputError(
-                f"The class {str(labels[unseen][0])!r} has rows to test on but none to train on. Take fewer"
-                ' folds, leave out or join rare classes, or use by="loo".'
-            )
-        return codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -554,89 +413,6 @@ class Fitted(Learned):
         found = [one.process_at(table).components(table, one.model.kernel.summands) for one in self.members]
         return [averaged(pairs) for pairs in zip(*found, strict=True)]
 
-    def calibrated(self) -> Fitted:
-        """The same with predictions that suit the residuals of left-out rows, of one output; as it is where
-        they do, or where there are too few. Where predictions are averaged over parameters, their spread
-        counts what fitting these took from the rows, and nothing is added for it; else, up to FOLDED rows,
-        parameters leave out the rows, too."""
-        if not (self.closed_form and self.n_functions == 1 and self.inference.leaves_out_cheaply):
-            return self
-        n, again, folds = len(self.rows.X), repeats(self.rows.X, self.rows.Y), None
-        if self.draws is None and self.inference.exact and FEWEST_RESIDUALS <= n <= FOLDED:
-            folds = foretold(self.model, self.rows, self.inference)
-        if folds is None:
-            seen = self._left_out_normal()  # once: of many rows it takes as long as the factor
-            folds = Foretold(seen.mean.ravel(), self._left_out_residuals(seen))
-        residuals = folds.residual
-        counted = np.isfinite(residuals)
-        if again is not None:  # a row that stands there twice foretells itself
-            counted &= ~np.isin(again.group, again.group[again.copy])
-        found = None
-        if np.sum(counted) >= FEWEST_RESIDUALS:
-            at = np.flatnonzero(counted)
-            left_out = (self.rows.X[at], folds.mean[at], folds.residual[at])
-            found = self._calibration(*left_out, self._in_gaps(at))
-        if self.draws is not None:
-            return dataclasses.replace(self, calibration=found)
-        space = ParameterSpace(self.model.parameters())
-        rows = self.n_rows - (0 if again is None else int(np.sum(again.copy)))  # copies count once
-        found = Calibration.fitted_to(found, rows, space.moved(space.theta))
-        return dataclasses.replace(self, calibration=found)
-
-    def calibrated_by(self, X: Array, left_out: Foretold) -> Fitted:
-        """The same with predictions that suit rows which the search had left out before it saw them, of one
-        output, and that reckon with what these cannot exclude; as it is where there are too few."""
-        if not self.closed_form or self.n_functions > 1 or len(X) < FEWEST_RESIDUALS:
-            return self
-        return dataclasses.replace(self, calibration=self._calibration(X, *left_out, []))
-
-    def _calibration(
-        self, X: Array, mean: Array, residuals: Array, in_gaps: list[tuple[Array, Array, Array]]
-    ) -> Calibration:
-        """After the residuals of rows, and of rows in gaps, and with a part for rows unlike all of these."""
-        found = self._calibration_of_these(X, mean, residuals, in_gaps) or Calibration(1.0)
-        return found.open_to_others(len(X))
-
-    def _calibration_of_these(
-        self, X: Array, mean: Array, residuals: Array, in_gaps: list[tuple[Array, Array, Array]]
-    ) -> Calibration | None:
-        """First where residuals are wide, then how wide, and their tails. Where they are wide must be worth
-        it in gaps, too; None where none of this is worth having."""
-        numeric = [j for j in range(len(self.columns.names)) if j not in self.columns.categories]
-        widths = Widths.of(X, mean, residuals, numeric)
-        if in_gaps:
-            some = np.random.default_rng(0).choice(len(X), min(len(X), GAP_ROWS), replace=False)
-            parts = zip((X[some], mean[some], residuals[some]), *in_gaps, strict=True)
-            X, mean, residuals = (np.concatenate(part) for part in parts)
-        found = Calibration.of(residuals)
-        if widths is None:
-            return found
-        w = widths.at(X, mean)
-        varied = Calibration.of(residuals / w) or Calibration(1.0)
-        if in_gaps:
-            one = (found or Calibration(1.0)).log_density(residuals)
-            if not np.sum(varied.log_density(residuals / w) - np.log(w)) > np.sum(one):
-                return found
-        return dataclasses.replace(varied, widths=widths)
-
-    def _in_gaps(self, counted: NDArray[np.intp]) -> list[tuple[Array, Array, Array]]:
-        """Rows in gaps of each size, what is foretold of them and their residuals, where the process says
-        that. A row among others that is left out alone says little of a place that has none around it: of
-        land temperatures under clouds (105,569 rows) intervals after single rows alone held 92.9 %, with gaps
-        95.6 %. With gaps of 1,000 rows, too, those of elevations held 97.9 % of rows at random, without 95.5:
-        so far away from all rows is where nobody asks. Each size counts the same, single rows among them."""
-        Y, X, rng, found = self.rows.under(self.model).Y, self.rows.X, np.random.default_rng(0), []
-        for size in GAPS if self.draws is None else ():
-            seen = self.process.in_gaps(size, GAP_ROWS, rng)
-            if seen is None:
-                break
-            at = np.isin(seen.rows, counted)
-            rows, mean, var = seen.rows[at], seen.mean[at, 0], seen.var[at, 0]
-            known = 0.0 if self.rows.noise_var is None else self.rows.noise_var[rows]
-            std = np.sqrt(var + self.model.gaussian.variances()[0] + known)
-            found.append((X[rows], mean, (Y[rows, 0] - mean) / std))
-        return found
-
     def labelled_rows(self) -> LabelledRows | None:
         if not self.has_rows:
             return None
@@ -647,7 +423,7 @@ class Fitted(Learned):
         if self.draws is not None:
             return Blend([member.left_out() for member in self.members], self._weights_left_out())
         if self.closed_form:
-            return self.foretold(self._left_out_normal(), self.rows.X)
+            return self.foretold(self.left_out_normal(), self.rows.X)
         return predictions.predictive([self._cavities()], self.rows.Y[:, 1:])
 
     def _weights_left_out(self) -> Array:
@@ -660,16 +436,8 @@ class Fitted(Learned):
         weights = np.exp(log_weights - np.max(log_weights, axis=0))
         return np.minimum(weights, np.sqrt(len(plain)) * np.mean(weights, axis=0))
 
-    def _left_out_residuals(self, seen: Normals) -> Array:
-        """Of each row, as all others foretell it, in units of its standard deviation; (n,), of one output."""
-        best = (self.rows.under(self.model).Y[:, 0] - seen.mean.ravel()) / seen.std.ravel()
-        if self.draws is None:
-            return best
-        # no Gaussian, but as likely as this residual of one; how far out an outlier is, the best model says
-        below = self.left_out().cdf(self.rows.Y[:, 0] if self.single else self.rows.Y).ravel()
-        return as_residuals(below, best)
-
-    def _left_out_normal(self) -> Normals:
+    def left_out_normal(self) -> Normals:
+        """The same under Gaussian noise, at the best parameters and not calibrated."""
         cavities, rows = self._cavities(), self.rows
         known = 0.0 if rows.noise_var is None else rows.noise_var[:, None]
         std = np.sqrt(cavities.var + self.model.gaussian.variances() + known)

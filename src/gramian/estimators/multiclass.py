@@ -30,7 +30,8 @@ from gramian.data.labels import Labels
 from gramian.errors import ParameterError, visible
 from gramian.estimators import build
 from gramian.estimators import latent as latents
-from gramian.estimators.fitted import Fitted, LabelledRows, Learned
+from gramian.estimators.fitted import Fitted
+from gramian.estimators.learned import LabelledRows, Learned
 from gramian.estimators.predictions import LeftOutClasses
 from gramian.estimators.resuming import generator, identify
 from gramian.fitting import FitOutcome, Objective

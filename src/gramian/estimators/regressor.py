@@ -39,6 +39,7 @@ from gramian.estimators.base import (
     check_target,
 )
 from gramian.estimators.build import Built
+from gramian.estimators.calibrating import calibrated
 from gramian.estimators.defaults import Choice, chosen
 from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import LeaveOneOut, columns_of, finite, observations, prediction_table
@@ -344,7 +345,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         try:
             # half of the grace: of a busy machine it is not known whether it ends within it
             with clock.until(self._end(began), self._grace / 2):
-                return fitted.calibrated()
+                return calibrated(fitted)
         except OutOfTime:
             journal.leave()
             return fitted.told(UNCALIBRATED.format("the time limit left no time. Raise it"))

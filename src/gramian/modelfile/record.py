@@ -25,9 +25,10 @@ from gramian.errors import ModelFileError
 from gramian.estimators import multiclass
 from gramian.estimators.base import Estimator
 from gramian.estimators.edits import Edits
-from gramian.estimators.fitted import Fitted, Learned
+from gramian.estimators.fitted import Fitted
 from gramian.estimators.forecaster import ForecastFitted, GPForecaster
 from gramian.estimators.gplatent import GPLatent, LatentFitted
+from gramian.estimators.learned import Learned
 from gramian.inference import Data, Model, Scheme
 from gramian.inference.chained import Chained
 from gramian.inference.coregional import CoregionalOnEngine

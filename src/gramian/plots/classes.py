@@ -15,7 +15,7 @@ from gramian.arrays import Array
 from gramian.data.inputs import read_features
 from gramian.errors import ParameterError
 from gramian.estimators import GPClassifier, GPRegressor, build
-from gramian.estimators.fitted import LabelledRows
+from gramian.estimators.learned import LabelledRows
 from gramian.estimators.multiclass import VARIANCE
 from gramian.estimators.predictions import Z95
 from gramian.inference.asked import ask

@@ -75,7 +75,7 @@ def sentence(text: str) -> str:
 class Case:
     """A model, and how its predictions did."""
 
-    learned: Any  # an estimators.fitted.Learned
+    learned: Any  # an estimators.learned.Learned
     held: Held | None  # what scores are of: given rows, or left-out ones
     left_out: Held | None
     table: Array | None = None  # the given rows, as the model reads them

@@ -61,7 +61,7 @@ def health(
     ignore: Sequence[str] = (),
     report: Report | None = None,
 ) -> Summary:
-    """Of an `estimators.fitted.Learned`. `given`: rows that were held back, with their whole table."""
+    """Of an `estimators.learned.Learned`. `given`: rows that were held back, with their whole table."""
     ignored, report, late = checked(tuple(ignore)), report or Report(), []
 
     def timely(what: str, made: Callable[[], Made]) -> Made | None:

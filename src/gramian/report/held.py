@@ -96,7 +96,7 @@ class Held:
 
 
 def left_out(learned: Any) -> Held | str:
-    """Of an `estimators.fitted.Learned`: its training rows, each foretold by all others; or why not."""
+    """Of an `estimators.learned.Learned`: its training rows, each foretold by all others; or why not."""
     if learned.models:
         return "each class has a model of its own, and rows are not left out of all of them at once"
     why = why_not(learned)
