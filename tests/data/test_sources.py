@@ -123,7 +123,7 @@ import os, sys
 import numpy as np
 import gramian as gm
 from gramian.data import maps, sources
-from gramian.estimators import base
+from gramian.estimators import reading
 
 path, when, share = sys.argv[1:]
 X = np.memmap(path, np.float64, "r", shape=(100_000, 2))
@@ -133,8 +133,8 @@ def cut():
     os.truncate(path, int(float(share) * X.nbytes))
 
 if when == "after":
-    opened = base.open_source
-    base.open_source = lambda *a, **k: (opened(*a, **k), cut())[0]
+    opened = reading.open_source
+    reading.open_source = lambda *a, **k: (opened(*a, **k), cut())[0]
 else:  # when its length has been looked at
     looked = maps._check_length
     maps._check_length = lambda *a: (looked(*a), cut())[0]

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import gramian as gm
 from gramian.cli.main import app
 from gramian.deep import scheme
-from gramian.estimators import base
+from gramian.estimators import fitter
 from gramian.fitting import lbfgs, stages
 from tests.docs.pages import pages
 
@@ -117,7 +117,7 @@ def quick(monkeypatch) -> None:
         return real(*arguments, **{**settings, "iterations": 3, "finish": False})
 
     monkeypatch.setattr(stages, "maximise", maximise)
-    monkeypatch.setattr(base, "FEW_ROWS", 0)
+    monkeypatch.setattr(fitter, "FEW_ROWS", 0)
     monkeypatch.setattr(scheme, "FEWEST_STEPS", 3)
     monkeypatch.setattr(scheme, "MOST_STEPS", 3)
 

@@ -286,12 +286,12 @@ def test_copies_of_rows_say_nothing_new_of_the_parameters() -> None:
 
 def test_without_time_the_best_parameters_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     from gramian.clock import OutOfTime
-    from gramian.estimators import base
+    from gramian.estimators import fitter
 
     def late(*_: object) -> None:
         raise OutOfTime
 
-    monkeypatch.setattr(base, "drawn", late)
+    monkeypatch.setattr(fitter, "drawn", late)
     gp = gm.GPRegressor().fit(*wave(15))
     assert gp.fitted_.draws is None
     assert any("average over what the parameters may be" in note for note in gp.outcome_.notes)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import gramian as gm
 from gramian import clock
-from gramian.estimators import fitted as estimators
+from gramian.estimators import calibrating
 from gramian.fitting import folds
 from gramian.fitting.folds import FOLDS, foretold
 from gramian.fitting.rows import in_random_order
@@ -71,11 +71,11 @@ def test_residuals_are_of_warped_y():
 
 def test_calibration_takes_them_and_goes_without_where_time_is_short(noise, monkeypatch):
     fitted = searched(*noise)
-    after = fitted.calibrated().calibration
+    after = calibrating.calibrated(fitted).calibration
     with clock.until(clock.now()):
         assert foretold(fitted.model, fitted.rows, fitted.inference) is None
-    monkeypatch.setattr(estimators, "foretold", lambda *given: None)
-    left_out = fitted.calibrated().calibration
+    monkeypatch.setattr(calibrating, "foretold", lambda *given: None)
+    left_out = calibrating.calibrated(fitted).calibration
     assert after is not None
     assert left_out is not None
     assert after.scale > 1.05 * left_out.scale

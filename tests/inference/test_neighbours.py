@@ -13,6 +13,7 @@ from gramian.choose import plan
 from gramian.engines.base import Use
 from gramian.errors import ParameterError
 from gramian.estimators import rivals
+from gramian.estimators.calibrating import calibrated
 from gramian.gram import nearby
 from gramian.landmarks import orders
 from gramian.means import ZeroMean
@@ -500,7 +501,7 @@ def test_intervals_count_rows_in_gaps(monkeypatch):
         return asked[-1]
 
     monkeypatch.setattr(type(gp.fitted_.process), "in_gaps", noted)
-    found = gp.fitted_.calibrated()
+    found = calibrated(gp.fitted_)
     assert [seen is not None for seen in asked] == [True, False]  # gaps of 10 rows, and none of 100
     rows, mean, var = asked[0]
     held = rows[::3]

@@ -17,7 +17,7 @@ from gramian.choose.plan import Plan, check
 from gramian.data.inputs import Columns
 from gramian.data.labels import Labels, labels_of
 from gramian.errors import ParameterError
-from gramian.estimators import build, far, latent, multiclass
+from gramian.estimators import build, far, latent, multiclass, reading
 from gramian.estimators.base import (
     FIT_SHORT,
     PREDICTIONS_SHORT,
@@ -144,7 +144,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         began = clock.now()
         self.check_ready()
         check_arguments(unsupported, "X and y")
-        table, columns, y, _, _ = self._training(X, y)
+        table, columns, y, _, _ = reading.training(self, X, y)
         labels = Labels.read(y, len(table))
         classes = len(labels.classes)
         if classes == 2:
@@ -265,14 +265,14 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         check_is_fitted(self, "fitted_")
         if exposure is not None:
             raise ParameterError("An exposure is for counts; labels have none.")
-        X, y = self._compared(X, y)
+        X, y = reading.compared(self, X, y)
         scores = self.predict_log_proba(X)
         return scores[np.arange(len(scores)), self.fitted_.class_of(y, len(scores))]
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """The share of right labels, as of any classifier of scikit-learn: one that the fit has not seen is
         never right."""
-        X, y = self._compared(X, y)
+        X, y = reading.compared(self, X, y)
         predicted = self.predict(X)
         right = labels_of(y, len(predicted)) == predicted
         return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)))
@@ -280,7 +280,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
     def evaluate(self, X: Any, y: Any) -> Evaluation:
         """How good predictions of the labels y are at the rows of X, which should not be those of the fit:
         accuracy, log loss, Brier score, calibration and AUC (see gramian.report.evaluation)."""
-        X, y = self._compared(X, y)
+        X, y = reading.compared(self, X, y)
         P = self.predict_proba(X)
         return of_classes(P, self.fitted_.class_of(y, len(P)), self.fitted_.columns.targets)
 
@@ -289,7 +289,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         made of. `given`: the likelihood's columns beside y."""
         if given:
             raise ParameterError(f"Labels have no {', '.join(given)} beside them.")
-        X, y = self._compared(X, y)
+        X, y = reading.compared(self, X, y)
         table = self.read(X)
         codes = self.fitted_.class_of(y, len(table))
         at = some_rows(len(table), MOST_GIVEN)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import MultiOutputMixin, RegressorMixin, clone
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gramian import clock, journal
@@ -29,7 +29,7 @@ from gramian.data.inputs import (
 from gramian.engines.dense import Exact
 from gramian.engines.neighbours import Neighbours
 from gramian.errors import InputError, MemoryLimitError, ParameterError
-from gramian.estimators import build, far, latent, outputs, uncertain
+from gramian.estimators import build, far, latent, outputs, reading, uncertain
 from gramian.estimators.base import (
     FIT_SHORT,
     PREDICTIONS_SHORT,
@@ -43,7 +43,7 @@ from gramian.estimators.calibrating import calibrated
 from gramian.estimators.defaults import Choice, chosen
 from gramian.estimators.fitted import Fitted
 from gramian.estimators.predictions import LeaveOneOut, columns_of, finite, observations, prediction_table
-from gramian.estimators.resuming import generator, identify, resumable
+from gramian.estimators.resuming import generator, resumable
 from gramian.estimators.rivals import nearer
 from gramian.fitting.budget import Budget
 from gramian.fitting.draws import DRAWS
@@ -78,9 +78,6 @@ class AtRows(NamedTuple):
     process: Process
     noise: Array
     fitted: Fitted | None = None
-
-
-UNCERTAIN = "Inputs are uncertain (X_var): the variance of f over what each row may be counts as noise of it."
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -237,7 +234,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         known = ["X", "y", *(name for name in beside if name != "exposure"), "noise_var and exposure"]
         check_arguments(unknown, ", ".join(known), cure)
         further = {"exposure": exposure, **columns}
-        table, named, y, further, noise_var = self._training(X, y, further, noise_var)
+        table, named, y, further, noise_var = reading.training(self, X, y, further, noise_var)
         Y, single = read_targets(y, len(table), gaps=gaussian and self.hyper != "mcmc")
         known_noise = read_noise_var(noise_var, len(table))
         if gaussian and Y.shape[1] > 1 and self.outputs != "independent":
@@ -330,11 +327,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
                 f"{', '.join(given)}: of rows that stay where they are, X and y are read alone."
             )
         fitted = far.fit(self, X, y, self._is_gaussian())
-        self.n_features_in_ = len(fitted.columns.given)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        if fitted.columns.named:
-            self.feature_names_in_ = np.array(fitted.columns.given, dtype=object)
+        reading.known_as(self, fitted.columns)
         self.fitted_ = fitted
         return self
 
@@ -372,32 +365,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
             raise ParameterError(
                 "X_var is for Gaussian noise in closed form: leave likelihood and inference."
             )
-        if journal.here() is not None:
-            table, _, targets, _, known = self._training(X, y, {}, noise_var)
-            Y, _ = read_targets(targets, len(table))
-            given = {"X": table, "y": Y, "X_var": np.atleast_1d(np.asarray(X_var, dtype=np.float64))}
-            identify(self, {**given, "noise_var": read_noise_var(known, len(table))})
-        found: Self = clone(self).fit(X, y, noise_var)
-        table = found.read(X)
-        if len(table) != len(found.fitted_.rows.X) or not found.fitted_.single:
-            raise InputError(
-                "X_var needs one target, and rows without gaps: leave rows without a target out."
-            )
-        var = found.read_variances(X_var, table)
-        for _ in range(uncertain.ROUNDS if var is not None else 0):
-            assert var is not None
-            means = np.stack([found.fitted_.function(moved).mean for moved in uncertain.spread(table, var)])
-            known = np.var(means, axis=0) + (0.0 if noise_var is None else np.asarray(noise_var, np.float64))
-            noise = build.noise_of(self)
-            if noise is None and noise_var is None:
-                # beside known variances there is none unless it is asked for
-                noise = max(float(found.likelihood_.variances()[0]), 1e-12 * float(np.mean(known)))
-            found = clone(self).set_params(noise=noise).fit(X, y, known)
-        self.fitted_ = found.fitted_ if var is None else found.fitted_.told(UNCERTAIN)
-        self.n_features_in_ = found.n_features_in_
-        if hasattr(found, "feature_names_in_"):
-            self.feature_names_in_ = found.feature_names_in_
-        return self
+        return uncertain.fit(self, X, y, noise_var, X_var)
 
     def read_variances(self, X_var: Any, table: Array) -> Array | None:
         """Variances of the cells of a table of the model's own, (n, d); None where all are 0."""
@@ -755,7 +723,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Array:
         """log p(y_i) of each row, (n,), of y in its own units; outputs of one row are added up. What held-out
         rows are scored by. y, `exposure` and `columns` are as in `fit`."""
-        X, y = self._compared(X, y)
+        X, y = reading.compared(self, X, y)
         table = self.read(X)
         Y, beside = self._targets_at(table, y, {"exposure": exposure, **columns}, gaps=False)
         return self.fitted_.predictive(table, beside).log_density(Y[:, 0] if self.fitted_.single else Y)
@@ -764,7 +732,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         """How good predictions of y are at the rows of X, which should not be those of the fit: RMSE, MAE,
         R2, NLPD, MSLL, CRPS, coverage and width of intervals, and calibration (see
         gramian.report.evaluation). y, `exposure` and `columns` are as in `fit`."""
-        X, y = self._compared(X, y)
+        X, y = reading.compared(self, X, y)
         table, fitted = self.read(X), self.fitted_
         Y, beside = self._targets_at(table, y, {"exposure": exposure, **columns})
         return of_numbers(
@@ -792,7 +760,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def held_back(self, X: Any, y: Any, given: Mapping[str, Any]) -> tuple[Held, Array]:
         """Rows that the fit has not seen against what is foretold of them, and their table: what a report is
         made of. `given`: the likelihood's columns beside y."""
-        X, y = self._compared(X, y)
+        X, y = reading.compared(self, X, y)
         table, fitted = self.read(X), self.fitted_
         Y, beside = self._targets_at(table, y, given)
         at = some_rows(len(table), MOST_GIVEN)
@@ -811,7 +779,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
         from sklearn.metrics import r2_score
 
         names = ("y",) if self._adds_noise() else self.likelihood_.columns
-        X, y = self._compared(X, y)
+        X, y = reading.compared(self, X, y)
         beside: dict[str, Any] = {}
         if len(names) > 1 and np.shape(y)[1:] == (len(names),):
             first, *others = read_rows(read_targets(y, len(y))[0], {}, self.likelihood_).T

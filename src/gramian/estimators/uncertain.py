@@ -16,12 +16,46 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
+from sklearn.base import clone
 
+from gramian import journal
 from gramian.arrays import Array
+from gramian.data.inputs import read_noise_var, read_targets
 from gramian.errors import InputError
+from gramian.estimators import build, reading
+from gramian.estimators.resuming import identify
 
 LINE, SEVERAL = 100, 256  # nodes for one uncertain column, and for more
 ROUNDS = 2  # of a fit after the first
+UNCERTAIN = "Inputs are uncertain (X_var): the variance of f over what each row may be counts as noise of it."
+
+
+def fit(gp: Any, X: Any, y: Any, noise_var: Any, X_var: Any) -> Any:
+    """A regressor fitted to rows of X, and from what it says of f around each row, again."""
+    if journal.here() is not None:
+        table, _, targets, _, known = reading.training(gp, X, y, {}, noise_var)
+        Y, _ = read_targets(targets, len(table))
+        given = {"X": table, "y": Y, "X_var": np.atleast_1d(np.asarray(X_var, dtype=np.float64))}
+        identify(gp, {**given, "noise_var": read_noise_var(known, len(table))})
+    found = clone(gp).fit(X, y, noise_var)
+    table = found.read(X)
+    if len(table) != len(found.fitted_.rows.X) or not found.fitted_.single:
+        raise InputError("X_var needs one target, and rows without gaps: leave rows without a target out.")
+    var = found.read_variances(X_var, table)
+    for _ in range(ROUNDS if var is not None else 0):
+        assert var is not None
+        means = np.stack([found.fitted_.function(moved).mean for moved in spread(table, var)])
+        known = np.var(means, axis=0) + (0.0 if noise_var is None else np.asarray(noise_var, np.float64))
+        noise = build.noise_of(gp)
+        if noise is None and noise_var is None:
+            # beside known variances there is none unless it is asked for
+            noise = max(float(found.likelihood_.variances()[0]), 1e-12 * float(np.mean(known)))
+        found = clone(gp).set_params(noise=noise).fit(X, y, known)
+    gp.fitted_ = found.fitted_ if var is None else found.fitted_.told(UNCERTAIN)
+    gp.n_features_in_ = found.n_features_in_
+    if hasattr(found, "feature_names_in_"):
+        gp.feature_names_in_ = found.feature_names_in_
+    return gp
 
 
 def read_variances(X_var: Any, table: Array, categories: dict[int, Any]) -> Array | None:
