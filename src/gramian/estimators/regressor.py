@@ -260,7 +260,7 @@ class GPRegressor(RegressorMixin, MultiOutputMixin, Estimator):  # type: ignore[
     def _fit_outputs(
         self, table: Array, named: Columns, Y: Array, noise_var: Array | None, began: float
     ) -> Fitted:
-        """Several outputs that have to do with each other (`estimators/outputs.py`)."""
+        """Several outputs that have to do with each other (`estimators/outputs`)."""
         word, _ = outputs.read_outputs(self.outputs)
         built = outputs.with_own_noises(self, build.build(self, table, named, Y, False, noise_var))
         with clock.until(self._end(began), self._grace):
