@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -52,7 +53,7 @@ def pairs(kernel: gm.Kernel, t: np.ndarray, terms: int = 6) -> tuple[np.ndarray,
     """For all s <= t of the times: their numbers, A, Q and P(s), H at all times."""
     i, j = np.tril_indices(len(t))
     d = table(t, kernel).shape[1]
-    with markov.jax.enable_x64(True):
+    with jax.enable_x64(True):
         A, Q, P, _ = (np.asarray(x) for x in markov.transitions(d, terms, kernel.bare(), t[j], t[i]))
         own = np.asarray(markov.transitions(d, terms, kernel.bare(), t, t)[3])
     return i, j, A, Q, P, own
@@ -87,7 +88,7 @@ def test_steps_keep_the_law(name):
 def test_small_steps_keep_their_digits(r):
     """Var(f(t) | f, f', ... at s): r^(2 nu) times a constant at first, where 1 - A P A' has no digit left."""
     for kernel, m in ((gm.Matern12(1.0), 1), (gm.Matern32(np.sqrt(3.0)), 3), (gm.Matern52(np.sqrt(5.0)), 5)):
-        with markov.jax.enable_x64(True):
+        with jax.enable_x64(True):
             Q = np.asarray(markov.transitions(1, 6, kernel.bare(), np.zeros(1), np.array([r]))[1])
         # r = 0.51 is at the worst place of the direct form, 1 - 0.98: 50 roundings
         assert_allclose(Q[0, 0, 0], gammainc(m, 2 * r), rtol=2e-13)

@@ -3,7 +3,7 @@
 What a Gaussian process on a line knows of its past it knows by a state of a few numbers, where its kernel has
 a state-space form (`Kernel.state_space`): the Matern family, Cosine, Constant, Linear, Polynomial, Brownian
 motion and its integral, their sums and products; Periodic by its cosine series. Conditioning is then the
-Kalman filter and its adjoint (see gram/markov.py), for sites of any sign and rows at equal times, in any
+Kalman filter and its adjoint (see gram/markov), for sites of any sign and rows at equal times, in any
 order.
 
 Cost: n s^3 flops for a state of s numbers, n (s + q) numbers of memory. Rows are sorted once.

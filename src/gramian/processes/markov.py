@@ -6,7 +6,7 @@
                 z - g - e is then one of the posterior (Matheron): O((n + m) draws)
     components  the entries of the state that belong to a summand
 
-See gram/markov.py.
+See gram/markov.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MarkovPosterior(Process):
 
     prior: GaussianProcess
     X: Array  # (n, d)
-    z: Array  # (n, q): what the sites say; see gram/markov.py
+    z: Array  # (n, q): what the sites say; see gram/markov
     sites: tuple[tuple[Array, Array], ...]  # a and b, (n,) each
     site_of: tuple[int, ...]  # for each output, which sites
     terms: int  # of series that must be cut
