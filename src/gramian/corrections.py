@@ -287,7 +287,11 @@ class Calibration:
         each other better than they foretell new ones, whose errors are sqrt((n + p) / (n - p)) times as
         large. Source: Akaike 1970 (the final prediction error)."""
         p = min(parameters, MOST_PARAMETERS * rows)
-        factor = float(np.sqrt((rows + p) / (rows - p)))
+        return Calibration.widened(calibration, float(np.sqrt((rows + p) / (rows - p))))
+
+    @staticmethod
+    def widened(calibration: Calibration | None, factor: float) -> Calibration | None:
+        """A calibration, or none, with standard deviations times a factor."""
         if calibration is None:
             return Calibration(factor) if factor > WIDER else None
         return replace(calibration, scale=factor * calibration.scale)

@@ -38,10 +38,12 @@ from gramian.report.quality import COSTLY, some_rows
 
 
 class AtRows(NamedTuple):
-    """f at some rows, the noise variances that are asked for beside it, (q,), and the model, if fitted."""
+    """f at some rows, or y where it is `observed`; the noise variances beside f, (q,), of f itself zeros; and
+    the model, if fitted."""
 
     process: Process
     noise: Array
+    observed: bool
     fitted: Fitted | None = None
 
 
@@ -150,9 +152,7 @@ class PredictsNumbers(RegressorMixin, MultiOutputMixin, Estimator, ABC):  # type
         for mean, std in parts:
             finite(mean, table, std)
         foretold = mixed([Normals(self._shaped(mean), self._shaped(std)) for mean, std in parts])
-        return (
-            foretold if seen.fitted is None else seen.fitted.foretold(foretold, table, bool(seen.noise.any()))
-        )
+        return foretold if seen.fitted is None else seen.fitted.foretold(foretold, table, seen.observed)
 
     def _no_columns(self, exposure: Any, columns: Mapping[str, Any]) -> None:
         """Refuses columns beside y where there are none."""
@@ -193,7 +193,7 @@ class PredictsNumbers(RegressorMixin, MultiOutputMixin, Estimator, ABC):  # type
         return mixed([fitted.predictive(moved, beside) for moved in tables])
 
     def _predicted(self, table: Array, seen: AtRows, return_std: bool, return_cov: bool) -> Any:
-        process, noise, fitted = seen
+        process, noise, observed, fitted = seen
         plain = fitted is None or fitted.additive
         if return_cov:
             n = len(table)
@@ -203,9 +203,7 @@ class PredictsNumbers(RegressorMixin, MultiOutputMixin, Estimator, ABC):  # type
             var = np.einsum("iik->ik", cov)
             var[...] += noise
             mean, cov = self._shaped(finite(process.mean(table), table, var)), self._shaped(cov)
-            return (
-                (mean, cov) if fitted is None or plain else fitted.joint(table, mean, cov, bool(noise.any()))
-            )
+            return (mean, cov) if fitted is None or plain else fitted.joint(table, mean, cov, observed)
         if not plain:
             mean, std = self._distribution(table, seen).moments
             return (mean, std) if return_std else mean
@@ -239,7 +237,7 @@ class PredictsNumbers(RegressorMixin, MultiOutputMixin, Estimator, ABC):  # type
         # draws of parameters take turns, in an order at random: as even as so many can be
         turns = rng.permutation(len(seen)) if len(seen) > 1 else range(1)
         for place, k in enumerate(turns):
-            (process, noise, fitted), mine = seen[k], len(range(place, count, len(seen)))
+            (process, noise, _, fitted), mine = seen[k], len(range(place, count, len(seen)))
             if not mine:
                 continue
             if reader is not None:
@@ -454,14 +452,16 @@ class PredictsNumbers(RegressorMixin, MultiOutputMixin, Estimator, ABC):  # type
     def _processes(self, X: Any, target: str) -> tuple[Array, list[AtRows]]:
         """The rows of X, and what is averaged over: posteriors, or the prior."""
         check_target(target, "observations, noise included", "the function")
-        share = float(target == "y")
+        observed = target == "y"
         if not self.__sklearn_is_fitted__():
             table, columns = read_features(X)
             process, noise = self.prior_at(table, columns)
-            return table, [AtRows(process, share * noise)]
+            return table, [AtRows(process, observed * noise, observed)]
         table = self.read(X)
         members = self.fitted_.members
-        return table, [AtRows(one.process_at(table), share * one.noise_of_outputs, one) for one in members]
+        return table, [
+            AtRows(one.process_at(table), observed * one.noise_of_outputs, observed, one) for one in members
+        ]
 
     def prior_at(self, table: Array, columns: Columns) -> tuple[GaussianProcess, Array]:
         """What is believed before a fit: f, with a default kernel made for the rows of a table of these

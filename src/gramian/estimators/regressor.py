@@ -302,7 +302,7 @@ class GPRegressor(PredictsNumbers):
 
     def _finished(self, fitted: Fitted, began: float) -> Fitted:
         """Calibrated, where the model was left to the data."""
-        if not (fitted.outcome.choice and self.kernel is None):
+        if self.kernel is not None or not (fitted.outcome.choice or fitted.draws is not None):
             return fitted
         try:
             # half of the grace: of a busy machine it is not known whether it ends within it
