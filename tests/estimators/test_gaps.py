@@ -105,6 +105,15 @@ def test_a_model_file_predicts_rows_with_gaps_as_the_model_does(name, tmp_path):
     assert_allclose(loaded.predict(NEW), gp.predict(NEW), rtol=1e-12)
 
 
+def test_nan_that_signals_is_a_gap_like_others():
+    """Arithmetic with it warns, and warnings are errors here."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    X.view(np.uint64)[4, 1] = 0x7FF0000000000001
+    other = np.where(np.isnan(X), np.nan, X)
+    gp, known = (gm.GPRegressor("rbf", optimize=False).fit(rows, X[:, 0]) for rows in (X, other))
+    assert_allclose(gp.predict(X), known.predict(other))
+
+
 def test_fits_with_gaps_are_filled_from_similar_rows():
     """A column that repeats another is filled with what neighbours have, which is nearly its own value."""
     twin = np.column_stack([X[:, 0], X[:, 0] + 0.01])

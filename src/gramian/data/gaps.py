@@ -95,7 +95,8 @@ class Donors:
         scale = np.sqrt(np.sum(centred**2, axis=0) / count) * size
         total, shared = np.zeros((len(rows), len(pool))), np.zeros((len(rows), len(pool)))
         for j in range(rows.shape[1]):
-            gap = rows[:, j][:, None] - pool[:, j]
+            with np.errstate(invalid="ignore"):  # of NaN whose first bit says that it warns
+                gap = rows[:, j][:, None] - pool[:, j]
             both = ~np.isnan(gap)
             if j in self.codes:
                 apart = (gap != 0).astype(np.float64)

@@ -15,6 +15,7 @@ fit.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from gramian.arrays import Array
 from gramian.data.columns import Columns, some_of
 from gramian.data.tables.shared import PARQUET, import_pyarrow
-from gramian.errors import InputError, InputTypeError
+from gramian.errors import InputError, InputTypeError, TableError
 from gramian.linalg.executor import Executor, Piece
 
 MOST_ROWS = 2**16  # of a piece: 0.13 Tflops with 1,000 features, some seconds of a core
@@ -119,9 +120,10 @@ class _Fragment:
 @lru_cache(maxsize=2)  # the pieces of a row group follow each other
 def _read_fragment(given: _Fragment) -> tuple[Array, Array]:
     rule = given.rule
-    table = given.fragment.to_table(
-        schema=given.schema, columns=[*rule.names, *rule.targets], use_threads=False
-    )
+    with _whole_file(given.fragment.path):
+        table = given.fragment.to_table(
+            schema=given.schema, columns=[*rule.names, *rule.targets], use_threads=False
+        )
     X = np.empty((table.num_rows, len(rule.names)))
     Y = np.empty((table.num_rows, len(rule.targets)))
     for out, names in ((X, rule.names), (Y, rule.targets)):
@@ -289,9 +291,22 @@ def dataset_of(path: str | os.PathLike[str]) -> Any:
 
     if not os.path.exists(path):
         raise InputError(f"{os.fspath(path)}: there is no such file or folder. Correct the path.")
-    return pyarrow.dataset.dataset(
-        os.fspath(path), format="parquet", exclude_invalid_files=os.path.isdir(path)
-    )
+    with _whole_file(path):
+        return pyarrow.dataset.dataset(
+            os.fspath(path), format="parquet", exclude_invalid_files=os.path.isdir(path)
+        )
+
+
+@contextlib.contextmanager
+def _whole_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Within it, what Arrow says of a file that is damaged is told with its name."""
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as cause:
+        cure = "The file is damaged or of another format; copy or export it again."
+        raise TableError(f"{os.fspath(path)} cannot be read as Parquet: {cause}. {cure}") from cause
 
 
 def _rule(names: Sequence[str], y: Any, known: Columns | None, missing: str) -> tuple[Rule, bool]:
@@ -348,11 +363,12 @@ def _of_dataset(dataset: Any, y: Any, known: Columns | None, missing: str) -> Pi
     _refuse_words({f.name: str(f.type) for f in fields if not any(test(f.type) for test in is_number)})
     found: list[tuple[Any, int]] = []
     for fragment in sorted(dataset.get_fragments(), key=lambda one: one.path):
-        split = fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else [fragment]
-        for group in split:
-            groups = getattr(group, "row_groups", None)
-            rows = group.count_rows() if groups is None else sum(one.num_rows for one in groups)
-            found.append((group, rows))
+        with _whole_file(fragment.path):
+            split = fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else [fragment]
+            for group in split:
+                groups = getattr(group, "row_groups", None)
+                rows = group.count_rows() if groups is None else sum(one.num_rows for one in groups)
+                found.append((group, rows))
     most = piece_rows(sum(rows for _, rows in found))
     pieces = [
         ArrowPiece(rule, *ends, rows, fragment=group, schema=dataset.schema)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.data.spool import FLOOR, Room
+from gramian.data.tables.footer import Damaged, Group, groups_of
 from gramian.data.tables.header import (
     LINES,
     Header,
@@ -55,8 +56,7 @@ SHEET_BYTES = 10  # of memory for a byte of a workbook's XML
 SHEET_CELL = 100  # and for a cell of a sheet, empty or not
 # for one of an OpenDocument sheet, which few bytes may fill a million times: 1 GB was taken for 3 million
 REPEATED_CELL = 350
-# pages of Parquet by custom of those who write it
-PAGE_BYTES, PAGE_ROWS = 2**20, 1024
+PAGE_BYTES = 2**20  # of a page of Parquet, by custom of those who write it
 SMALLER = "Raise memory_limit, or leave columns of long texts out."
 _CELL_AT = re.compile(rb'\br="([A-Z]{1,3})([0-9]{1,7})"')  # where a cell of a sheet is
 
@@ -431,26 +431,32 @@ def _parquet_blocks(path: str, rows: int, room: Room) -> Iterator[Table]:
     pa, pq = import_pyarrow(path)
     first = 0
     try:
+        said = int(pq.read_metadata(path).num_rows)  # tells of files that are none before it is looked closer
+        groups = groups_of(path)
+        what = f"Reading {path}, one page of each column at a time,"
+        room.hold(3 * _largest_pages(groups), what, SMALLER)
         # their texts are there once each, however many rows have them
-        listed = _listed(pq.read_metadata(path))
+        listed = _listed(groups)
         # a buffer, or else a whole row group would be read at once
         with pq.ParquetFile(path, buffer_size=CHUNK, pre_buffer=False, read_dictionary=listed) as file:
             schema = file.schema_arrow
             names = check_names(path, schema.names)
-            rows = min(rows, max(1, room.cells // len(schema)), _rows_of_groups(file.metadata, room))
-            if file.metadata.num_rows == 0:
+            rows = min(rows, max(1, room.cells // len(schema)), _rows_of_groups(groups, room))
+            if said == 0:
                 raise TableError(f"{path} has columns ({listing(names)}) but no rows. Write it with data.")
-            what = f"Reading {path}, one page of each column at a time,"
-            room.hold(3 * _largest_pages(file.metadata), what, SMALLER)
             is_integer = pa.types.is_integer
             integers = [f.name for f in schema if is_integer(f.type) and f.type != pa.uint64()]
             # a type holds for the whole file, so gaps are looked for first
             for batch in file.iter_batches(rows, columns=integers) if integers else ():
                 integers = [name for name in integers if not batch.column(name).null_count]
             for batch in file.iter_batches(rows):
+                batch.validate(full=True)  # texts that are none, and numbers of texts that are not there
                 yield _of_batch(path, pa, names, batch, integers, first, room)
                 first += batch.num_rows
-    except (pa.ArrowException, OSError) as cause:
+            if first != said:
+                raise Damaged(f"it has {first:,} rows, and says {said:,}")
+    # names that are no text are met by pyarrow as others' errors
+    except (pa.ArrowException, OSError, Damaged, UnicodeDecodeError, KeyError) as cause:
         cure = "The file is damaged or of another format; copy or export it again."
         raise TableError(f"{path} cannot be read as Parquet: {cause}. {cure}") from cause
 
@@ -502,48 +508,27 @@ def _arrow_blocks(path: str, rows: int, room: Room) -> Iterator[Table]:
         raise TableError(f"{path} cannot be read as Arrow's or Feather: {cause}. {cure}") from cause
 
 
-def _dictionary(column: Any) -> int:
-    """About how many bytes the distinct texts of a column of a row group have, by where its parts lie."""
-    if not (column.has_dictionary_page and column.dictionary_page_offset):
-        return 0
-    packed = column.data_page_offset - column.dictionary_page_offset
-    share = min(max(packed / max(1, column.total_compressed_size), 0.0), 1.0)
-    return int(share * column.total_uncompressed_size)
-
-
-def _parts(metadata: Any) -> Iterator[list[Any]]:
-    """The columns of each row group."""
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        yield [group.column(k) for k in range(group.num_columns)]
-
-
-def _listed(metadata: Any) -> list[str]:
+def _listed(groups: Sequence[Group]) -> list[str]:
     """The columns of text that are dictionaries and numbers of their entries, of four bytes at most. (One
     that grew too long for whoever wrote it is followed by plain text.)"""
-    found = set()
-    for column in (c for parts in _parts(metadata) for c in parts if c.physical_type == "BYTE_ARRAY"):
-        size = _dictionary(column)
-        if size and column.total_uncompressed_size - size <= 4 * column.num_values + PAGE_BYTES // 16:
-            found.add(column.path_in_schema)
+    found = {
+        column.path
+        for group in groups
+        for column in group.columns
+        if column.is_text and column.listed and column.rest <= 4 * column.values + PAGE_BYTES // 16
+    }
     return sorted(found)
 
 
-def _largest_pages(metadata: Any) -> int:
-    """About how many bytes the largest page of each column has together, since a page is unpacked whole. By
-    custom it ends at PAGE_BYTES, but not before it has PAGE_ROWS rows, and a dictionary is one page."""
-
-    def largest(column: Any) -> int:
-        listed = _dictionary(column)
-        rest = column.total_uncompressed_size - listed
-        return max(listed, min(rest, max(PAGE_BYTES, PAGE_ROWS * rest // max(1, column.num_values))))
-
-    return max((sum(map(largest, parts)) for parts in _parts(metadata)), default=0)
+def _largest_pages(groups: Sequence[Group]) -> int:
+    """How many bytes the largest page of each column has together, since a page is unpacked whole."""
+    sizes = (sum(max(column.listed, column.largest) for column in group.columns) for group in groups)
+    return max(sizes, default=0)
 
 
-def _rows_of_groups(metadata: Any, room: Room) -> int:
+def _rows_of_groups(groups: Sequence[Group], room: Room) -> int:
     """How many rows a block may have by what the file says of its texts: those of the group that has most."""
-    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
-    most = max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=1.0)
+    most = max((group.size / max(1, group.rows) for group in groups), default=1.0)
     return max(1, int(room.text / max(most, 1.0)))
 
 
