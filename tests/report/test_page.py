@@ -184,7 +184,10 @@ def test_given_rows_are_scored_as_evaluate_scores_them(gp):
     summary = gp.report(None, X, y)
     scores = dict(summary["good"].grids[0].rows)
     assert scores["NLPD"] == f"{gp.evaluate(X, y)['nlpd']:.4g}"
-    assert "40 rows that came with the report" in summary["good"].sentences[0]
+    assert "40 rows that came with the report, which the fit has not seen" in summary["good"].sentences[0]
+    own, y_own = table()
+    again = gp.report(None, pd.concat([own[:5], X]), pd.concat([y_own[:5], y]))
+    assert "45 rows that came with the report, of which 5 have the" in again["good"].sentences[0]
     with pytest.raises(ParameterError, match="y was given without X"):
         gp.report(y=y)
     with pytest.raises(ParameterError, match="exposure: there are no rows"):

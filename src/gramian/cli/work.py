@@ -35,6 +35,7 @@ from gramian.likelihoods.checks import Impossible
 from gramian.modelfile import load
 from gramian.modelfile.checkpoint import opened
 from gramian.predictive import checked_levels
+from gramian.report.held import rows_of_the_fit
 
 MEANT = (
     "RMSE and MAE are errors in the units of the target, R2 is the share of its variance that is foretold."
@@ -45,7 +46,6 @@ MEANT_OF_LABELS = (
     "Accuracy is the share of right labels, AUC how well rows of different labels are told apart: more is"
     " better. Log loss, Brier score and ECE judge the probabilities: less is better."
 )
-MOST_COMPARED = 10_000_000  # numbers of the rows of a fit
 CHUNK = 2**20  # bytes at once to standard output
 MOST_COLUMNS = 20  # of a model that are listed
 TOLD = "predicts", "quality"  # facts of a summary that name settings
@@ -262,22 +262,12 @@ def score_table(model: Path, data: Path, targets: Sequence[str], beside: Mapping
     known = known_rows(gp, model, data, targets, beside)
     say(gp.evaluate(known.X, known.y, **known.beside))
     say(f"\n{MEANT_OF_LABELS if gp.fitted_.classes is not None else MEANT}")
-    learned = _learned_from(gp, known.X.X)
+    learned = rows_of_the_fit(gp.fitted_, known.X.X)
     if learned:
         note(
             f"note: {learned:,} of {len(known.y):,} rows have the inputs of a row of the fit: scores of new"
             " rows may be worse"
         )
-
-
-def _learned_from(gp: Any, X: Array) -> int:
-    """How many rows of a table are rows of the fit, where the model has these."""
-    fitted = gp.fitted_
-    if not fitted.has_rows or np.size(fitted.rows.X) > MOST_COMPARED:
-        return 0
-    width = len(fitted.columns.given)  # further columns say where cells are missing
-    seen = {row.tobytes() for row in np.asarray(fitted.rows.X)[:, :width] + 0.0}
-    return sum(row.tobytes() in seen for row in np.asarray(X)[:, :width] + 0.0)
 
 
 def update_table(

@@ -28,7 +28,7 @@ from gramian.report import pictures as pictured
 from gramian.report.checks import Case, checks, shares_of, with_causes
 from gramian.report.codes import CODES, Finding, checked, ordered
 from gramian.report.document import Fact, Grid, Picture, Section, number
-from gramian.report.held import Held, left_out
+from gramian.report.held import Held, left_out, rows_of_the_fit
 from gramian.report.pictures import cell_of
 from gramian.report.relevance import Relevance
 from gramian.report.summary import Summary
@@ -150,11 +150,14 @@ def _good(case: Case, order: Sequence[int], why: str) -> Section:
             f"Not measured on left-out rows: {why}. Rows that were held back tell: give them with the report."
         )
         return Section("good", title, (told,))
-    how = (
-        f"Measured on {held.part} that came with the report, which the fit has not seen."
-        if held.tested
-        else f"Measured on {held.part}, each foretold from all the others by the fitted parameters."
-    )
+    how = f"Measured on {held.part}, each foretold from all the others by the fitted parameters."
+    if held.tested:
+        again = rows_of_the_fit(case.fitted, held.X)
+        how = f"Measured on {held.part} that came with the report, " + (
+            f"of which {again:,} have the inputs of a row of the fit: new rows may be foretold worse."
+            if again
+            else "which the fit has not seen."
+        )
     if held.P is not None:
         grids, pictures = _of_labels(case, held)
     else:

@@ -39,6 +39,7 @@ from gramian.report.quality import (
 MOST_GIVEN = 5000  # rows of a table that comes with a report
 SURE = 1e-12  # of a probability: scores end at seven standard deviations
 PENALTY = 1e-3
+MOST_COMPARED = 10_000_000  # numbers of the rows of a fit
 WIDE = 400  # columns beyond which no line is drawn through the rows
 
 
@@ -154,6 +155,15 @@ def classes(learned: Any, P: Array, codes: NDArray[np.intp], X: Array, at: Any, 
         rivals = _class_rivals(seen.codes, codes, near, P.shape[1])
     scores = of_classes(P, codes, learned.columns.targets)
     return Held(True, total, at, X, scores, rivals, P=P, codes=codes)
+
+
+def rows_of_the_fit(fitted: Any, X: Array) -> int:
+    """How many rows of a table have the inputs of a row of the fit, where the model has these."""
+    if not fitted.has_rows or np.size(fitted.rows.X) > MOST_COMPARED:
+        return 0
+    width = len(fitted.columns.given)  # further columns say where cells are missing
+    seen = {row.tobytes() for row in np.asarray(fitted.rows.X)[:, :width] + 0.0}
+    return sum(row.tobytes() in seen for row in np.asarray(X)[:, :width] + 0.0)
 
 
 # The simplest methods. --------------------------------------------------------------------------------------
