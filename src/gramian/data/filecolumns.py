@@ -9,7 +9,7 @@ from gramian.data.columns import Columns
 from gramian.data.dates import read_date
 from gramian.data.deciding import Seen
 from gramian.data.inputs import file_cells, reading_of
-from gramian.data.readings import Numbers, Reading
+from gramian.data.readings import Reading
 from gramian.data.spool import Room
 from gramian.data.tables import Table, closest, is_missing, read_blocks, repeated
 from gramian.errors import InputError, TableError
@@ -47,7 +47,7 @@ def gathered(
         cure = "Raise memory_limit, or leave columns of long texts out."
         room.hold(2 * sum(one.held for one in seen.values()), what, cure)
     found = {name: reading_of(one, os.fspath(path), name) for name, one in seen.items()}
-    if any(isinstance(reading, Numbers) and reading.decimal == "," for reading in found.values()):
+    if any(reading is not None and reading.decimal == "," for reading in found.values()):
         for name, one in seen.items():
             one.commas = True
             found[name] = reading_of(one, os.fspath(path), name)

@@ -46,6 +46,12 @@ class Reading(ABC):
     levels: tuple[str, ...] = ()
     categorical: ClassVar[bool] = False  # whether the numbers are codes, which measure nothing
     labels: ClassVar[bool] = False  # whether a target that is read so is to be classified
+    decimal: str = "."  # what stands before the digits after the point
+
+    @property
+    def dates(self) -> Dates | None:
+        """Itself, where its cells are dates."""
+        return None
 
     @property
     def days(self) -> float | None:
@@ -199,6 +205,10 @@ class Dates(Reading):
     unit: str = "days"
     order: str = "dmy"  # of 3/4/2024: day, month, year
 
+    @property
+    def dates(self) -> Dates:
+        return self
+
     wanted: ClassVar[str] = "a date"
 
     def __post_init__(self) -> None:
@@ -270,7 +280,7 @@ def retold(found: Reading, told: str) -> Reading:
     date, and may have another unit."""
     if match := re.fullmatch(r"dates as (\w+) since (\S+)(?: (\S+))?", told):
         unit, day, time = match.groups()
-        order = found.order if isinstance(found, Dates) else "dmy"
+        order = "dmy" if found.dates is None else found.dates.order
         return Dates(f"{day}T{time or '00:00:00'}", unit, order)
     return Durations(match[1]) if (match := re.fullmatch(r"spans of time in (\w+)", told)) else found
 

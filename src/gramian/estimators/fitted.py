@@ -34,7 +34,7 @@ from gramian.params import Parameter, ParameterSpace, ParameterTable
 from gramian.predictive import Blend, Normals, Predictive, mixed
 from gramian.processes.base import Process
 from gramian.processes.gapped import Gapped
-from gramian.report.facts import Facts, NoData, class_counts
+from gramian.report.facts import Facts, class_counts
 from gramian.report.notes import labels
 from gramian.report.quality import Quality, quality
 from gramian.report.relevance import ROWS, Relevance, affordable, relevance
@@ -163,7 +163,7 @@ class Fitted(Learned):
     @property
     def has_rows(self) -> bool:
         """Whether the rows are there; a file of an approximation holds none, and some stay where they are."""
-        return not (isinstance(self.rows, NoData) or self.rows.pieces)
+        return self.rows.here
 
     def class_counts(self) -> tuple[int, ...]:
         """How many rows each class has."""

@@ -22,7 +22,7 @@ from gramian.arrays import Array
 from gramian.errors import InputError
 from gramian.estimators.deep import DeepGPRegressor
 from gramian.explore.wire import Message, Posed, engine_of, likelihood_values, tree_of
-from gramian.gp import ConditionedGP
+from gramian.gp import ConditionedGP, Functions
 
 SECONDS, GRACE = 20.0, 5.0  # for an answer
 DEEP_SECONDS = 60.0  # a deep fit takes ten on an idle machine, half of them to compile
@@ -72,9 +72,11 @@ def _evidence(message: Message) -> dict[str, Any]:
 def _posterior(message: Message) -> dict[str, Any]:
     problem = message.problem
     assert problem is not None
-    source = _conditioned(message) if len(problem.X) else problem.prior
-    nothing: dict[str, Any] = {"evidence": None, "kind": ""}
-    found = _told(source) if isinstance(source, ConditionedGP) else nothing
+    source: Functions = problem.prior
+    found: dict[str, Any] = {"evidence": None, "kind": ""}
+    if len(problem.X):
+        source = conditioned = _conditioned(message)
+        found = _told(conditioned)
     if len(message.grid):
         mean, var = source.moments(message.grid)
         found |= {"mean": mean.tolist(), "variance": var.tolist()}

@@ -100,9 +100,9 @@ def read(text: str | bytes, opened: Kernel | None = None) -> Message:
         _refuse(f"a message of {len(text):,} bytes; at most {MOST_BYTES:,} are read")
     try:
         said = json.loads(text, parse_constant=lambda name: _refuse(f"the number {name}"))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except (ValueError, RecursionError):
         raise InputError("The page has sent what is no message. Load it again.") from None
     said = _object(said, "the message")
     ask = _name(said.get("ask"), ASKS, "ask")

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,6 +144,14 @@ class Basis(ABC):
     def from_state(self, state: ObjectState, kernel: Kernel, d: int) -> FeatureMap:
         """The feature map that had this state, after a check that all belongs together."""
         raise StateError(f"{type(self).__name__} cannot be built from a state.")
+
+    def traced(self, kernel: Kernel, several: bool) -> tuple[str, tuple[Any, ...], tuple[int, ...]]:
+        """What a program in which parameters move is made of: its kind, arrays and counts. `several`: whether
+        the model has other kernels, too."""
+        raise ParameterError(
+            "MCMC takes the features of landmarks (Nystrom) and of random frequencies (Fourier), not"
+            f" {type(self).__name__}."
+        )
 
     def for_chains(self, kernel: Kernel, jitter: float) -> FeatureMap:
         """The same for chains: that much of its mean diagonal is added to a matrix that is factored."""

@@ -110,6 +110,21 @@ class FourierBasis(Basis):
     def n_features(self) -> int:
         return int(self.shift.size)
 
+    def traced(self, kernel: Kernel, several: bool) -> tuple[str, tuple[Any, ...], tuple[int, ...]]:
+        if several:
+            raise ParameterError(
+                "Fourier features are drawn for one kernel, but this model has one for each latent function."
+                " Use Nystrom features."
+            )
+        for wave in kernel.bare().waves(tuple(range(self.d))):
+            if not all(part.traceable for part in wave.parts):
+                raise ParameterError(
+                    f"The Fourier features of {kernel} move with its parameters in a way that is computed"
+                    " outside JAX, as those of a RationalQuadratic or Periodic, so no chain can move them."
+                    " Use Nystrom features, which take any kernel."
+                )
+        return "fourier", (self.draws, self.take, self.gain, self.shift, self.centre), self.counts
+
     def at(self, kernel: Kernel) -> FourierMap:
         bare = kernel.bare()
         waves = bare.waves(tuple(range(self.d)))

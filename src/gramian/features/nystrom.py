@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +67,9 @@ class NystromBasis(Basis):
 
     def at(self, kernel: Kernel) -> NystromMap:
         return NystromMap(kernel, self.Z, self.learned)
+
+    def traced(self, kernel: Kernel, several: bool) -> tuple[str, tuple[Any, ...], tuple[int, ...]]:
+        return "landmarks", (self.Z,), ()
 
     def check(self, kernel: Kernel, d: int) -> None:
         columns = kernel.point_columns()

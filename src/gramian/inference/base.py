@@ -98,6 +98,7 @@ class Scheme(ABC):
     closed: bool = False  # whether it is inference in closed form, under Gaussian noise
     coupled: bool = False  # whether its posterior makes the functions of a row depend on each other
     needs_noise: bool | None = None  # for Gaussian noise alone (True), any other likelihood (False), or both
+    between: str = "independent"  # what it makes of several outputs: "coupled", "chained"
     rule_name: str = ""  # the rule that approximates a likelihood, where there is one
     leaves_out_cheaply: bool = True  # whether leaving rows out costs no more than the fit
     # whether value and gradient belong together to rounding, so that a search can be finished to the last
@@ -130,6 +131,10 @@ class Scheme(ABC):
     def resumed(self, searched: Scheme) -> Scheme:
         """This scheme with the choices that the one it is searched by has made."""
         return searched
+
+    def conjugated(self) -> RuleOnEngine | None:
+        """Itself, where it is the formulas of Gaussian noise on an engine."""
+        return None
 
     def on_few_rows(self) -> Scheme:
         """The same inference with the whole of K, for a search on few rows."""
@@ -273,6 +278,9 @@ class RuleOnEngine(Scheme):
     def resumed(self, searched: Scheme) -> Scheme:
         assert isinstance(searched, RuleOnEngine)  # as `searched` gives it
         return dataclasses.replace(self, engine=searched.engine)
+
+    def conjugated(self) -> RuleOnEngine | None:
+        return self if self.inference.closed else None
 
     def on_few_rows(self) -> RuleOnEngine:
         own = self.engine.dense or self.engine.linear

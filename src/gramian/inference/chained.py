@@ -67,6 +67,7 @@ class Chained(Scheme):
     engines: tuple[Engine, ...] = ()
 
     closed = True
+    between = "chained"
     needs_noise = True
 
     @property
@@ -319,8 +320,9 @@ def link_of(model: Model, place: int) -> Kernel | None:
 
 def chained(scheme: Scheme, order: tuple[int, ...]) -> Chained:
     """A method in closed form for outputs one after the other."""
-    if not isinstance(scheme, RuleOnEngine) or not isinstance(scheme.inference, Conjugate):
+    rule = scheme.conjugated()
+    if rule is None:
         raise ParameterError(
             f'The method {scheme.name!r} knows no chain of outputs. Use method="exact", "vfe" or "nystrom".'
         )
-    return Chained(scheme.engine, order)
+    return Chained(rule.engine, order)

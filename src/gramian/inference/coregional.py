@@ -24,7 +24,7 @@ from gramian.arrays import Array, Indices
 from gramian.engines.base import Share, Workspace
 from gramian.errors import ParameterError
 from gramian.inference.base import Cavities, Graded, RuleOnEngine, Scheme
-from gramian.inference.conjugate import Conjugate, noisy_gradient
+from gramian.inference.conjugate import noisy_gradient
 from gramian.inference.model import Data, Evidence, Inferred, Model, noise_gradient
 from gramian.kernels.base import Kernel
 from gramian.likelihoods import Gaussian
@@ -66,6 +66,7 @@ class CoregionalOnEngine(RuleOnEngine):
 
     values_alone = False
     local = False
+    between = "coupled"
 
     @property
     def fit_rows(self) -> int | None:  # type: ignore[override]
@@ -169,13 +170,14 @@ class CoregionalOnEngine(RuleOnEngine):
 
 def coregional(scheme: Scheme, n: int, q: int) -> CoregionalOnEngine:
     """A method in closed form for n rows of q outputs that inform each other."""
-    if not isinstance(scheme, RuleOnEngine) or not isinstance(scheme.inference, Conjugate):
+    rule = scheme.conjugated()
+    if rule is None:
         raise ParameterError(
             f'The method {scheme.name!r} knows no outputs that inform each other. Use method="exact",'
             ' "vfe" or "nystrom".'
         )
     part = FIT_ENTRIES // q if n * q > FIT_ENTRIES else None
-    return CoregionalOnEngine(scheme.inference, scheme.engine, part)
+    return CoregionalOnEngine(rule.inference, rule.engine, part)
 
 
 def entries(data: Data) -> Entries:

@@ -33,7 +33,7 @@ from gramian.inference.anderson import Anderson
 from gramian.inference.asked import ask
 from gramian.inference.model import EvidenceKind
 from gramian.inference.problem import Problem, Ran, SiteRule, State, cavity, steps_of
-from gramian.likelihoods import Likelihood, Softmax
+from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
 
@@ -64,7 +64,7 @@ class EP(SiteRule):
     def check(self, likelihood: Likelihood, engine: Engine) -> None:
         if likelihood.latents > 1:
             # Laplace's has a form for softmax alone
-            words = '"vi", "laplace" or "mcmc"' if isinstance(likelihood, Softmax) else '"vi" or "mcmc"'
+            words = '"vi", "laplace" or "mcmc"' if likelihood.coupled_mode else '"vi" or "mcmc"'
             raise ParameterError(
                 f"{type(likelihood).__name__} has several latent functions: use inference={words}."
             )

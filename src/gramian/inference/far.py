@@ -103,6 +103,10 @@ class FarRows(Data):
         return self.parts
 
     @property
+    def here(self) -> bool:
+        return not self.parts
+
+    @property
     def missing(self) -> None:  # rows without a target are left out as they are read
         return None
 
@@ -217,7 +221,6 @@ def _began(model: Model, data: Data, engine: Engine, report: Share | None) -> tu
     if basis is None:
         data.take(slice(0, None))  # which refuses
     assert basis is not None
-    assert isinstance(data, FarRows)
     n, groups = len(data.X), noise_groups(model, data)
     typical = typical_variance(model.kernel, data.X)
     floor = NOISE_FLOOR * n * typical

@@ -32,7 +32,7 @@ from gramian.engines.base import Engine, Share, Term
 from gramian.errors import NumericalError, ParameterError
 from gramian.inference.model import EvidenceKind
 from gramian.inference.problem import Problem, Ran, SiteRule, State, finite, steps_of
-from gramian.likelihoods import Likelihood, Softmax
+from gramian.likelihoods import Likelihood
 from gramian.solvers.base import SolveOutcome
 
 HALVINGS = 30
@@ -121,7 +121,7 @@ class Laplace(AtMode):
     def check(self, likelihood: Likelihood, engine: Engine) -> None:
         super().check(likelihood, engine)
         if likelihood.latents > 1:
-            words = '"laplace", "vi" or "mcmc"' if isinstance(likelihood, Softmax) else '"vi" or "mcmc"'
+            words = '"laplace", "vi" or "mcmc"' if likelihood.coupled_mode else '"vi" or "mcmc"'
             raise ParameterError(
                 f"{type(likelihood).__name__} has several latent functions that interact: use"
                 f" inference={words}."

@@ -119,6 +119,15 @@ class Data:
         return ()
 
     @property
+    def here(self) -> bool:
+        """Whether the rows are here, to be read."""
+        return True
+
+    def without_pieces(self) -> Data:
+        """What a piece may know of the others."""
+        return self
+
+    @property
     def added_noise(self) -> Array | None:
         """(n,): all variances beside the likelihood's."""
         if self.excess is None or self.noise_var is None:

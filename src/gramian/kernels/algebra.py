@@ -199,9 +199,13 @@ class Scaled(Combined):
     def state_space(self, columns: tuple[int, ...], terms: int = TERMS) -> StateForm | None:
         return form_scaled(self.kernel.state_space(columns, terms), self.scale)
 
+    @property
+    def plain_scale(self) -> Parameter | None:
+        return self.scale if _is_plain(self.scale) else None
+
     def formula(self, digits: int | None = None) -> str:
         scale = self.scale.text(digits)
-        if isinstance(self.kernel, Scaled) and _is_plain(self.scale) and _is_plain(self.kernel.scale):
+        if self.plain_scale is not None and self.kernel.plain_scale is not None:
             scale = f"param({scale})"  # two plain numbers would be read as one, their product
         return f"{scale} * {enclosed(self.kernel, digits, Sum, Product, Scaled)}"
 
@@ -323,8 +327,9 @@ def multiply(kernel: Kernel, other: Any) -> Product | Scaled:
     """kernel * other, flattened; a number scales."""
     if not isinstance(other, Kernel):
         scale = _number(other, "multiplied with")
-        if isinstance(kernel, Scaled) and not isinstance(scale, Parameter) and _is_plain(kernel.scale):
-            return Scaled(kernel.kernel, kernel.scale.with_value(kernel.scale.value * scale))
+        known = kernel.plain_scale
+        if known is not None and not isinstance(scale, Parameter):
+            return Scaled(kernel.parts[0], known.with_value(known.value * scale))
         return Scaled(kernel, scale)
     return Product((kernel, other))
 

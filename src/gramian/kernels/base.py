@@ -111,6 +111,11 @@ class Kernel(Tree):
     # What a kernel says of itself. --------------------------------------------------------------------------
 
     @property
+    def plain_scale(self) -> Parameter | None:
+        """The number that its formula begins with, where that is nothing more than a number."""
+        return None
+
+    @property
     def parts(self) -> tuple[Kernel, ...]:
         """The kernels it is made of, not theirs in turn."""
         return tuple(child for _, child in self.branches() if isinstance(child, Kernel))
@@ -312,29 +317,21 @@ class Kernel(Tree):
         return self.rebuilt(lambda part: part.on_first_columns())
 
     def rebuilt(self, change: Callable[[Kernel], Kernel]) -> Kernel:
-        """The same kernel of parts that are changed."""
+        """The same kernel of parts that are changed; itself, where none is."""
         changed: dict[str, Any] = {}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, Kernel):
-                changed[field.name] = change(value)
+            if isinstance(value, Kernel) and (one := change(value)) is not value:
+                changed[field.name] = one
             elif isinstance(value, tuple) and value and isinstance(value[0], Kernel):
-                changed[field.name] = tuple(map(change, value))
+                several = tuple(map(change, value))
+                if any(new is not old for new, old in zip(several, value, strict=True)):
+                    changed[field.name] = several
         return dataclasses.replace(self, **changed) if changed else self
 
     def in_units(self, columns: Sequence[Column]) -> Kernel:
         """The same kernel with periods that were given as text ("1 year") in the units of the columns."""
-        changed: dict[str, Any] = {}
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            several = isinstance(value, tuple) and value and isinstance(value[0], Kernel)
-            if isinstance(value, Kernel) and (one := value.in_units(columns)) is not value:
-                changed[field.name] = one
-            elif several:
-                all_of = tuple(child.in_units(columns) for child in value)
-                if any(new is not old for new, old in zip(all_of, value, strict=True)):
-                    changed[field.name] = all_of
-        return dataclasses.replace(self, **changed) if changed else self
+        return self.rebuilt(lambda part: part.in_units(columns))
 
     def _check_vector(self, field: str, columns: Sequence[Column]) -> None:
         value = getattr(self, field).value

@@ -67,7 +67,7 @@ def as_rule(rule: object, what: str = "rule") -> LandmarkRule:
 
 def named(rule: str | LandmarkRule) -> str | LandmarkRule:
     """Its name where it is the rule of that name, as it is otherwise: a name can be saved and compared."""
-    return rule.name if isinstance(rule, LandmarkRule) and RULES.get(rule.name) == rule else rule
+    return next((name for name, known in RULES.items() if known == rule), rule)
 
 
 def landmarks(

@@ -52,6 +52,8 @@ class Likelihood(Tree):
     # and suits only methods that average over f: variational inference and expectation propagation
     smooth: ClassVar[bool] = True
     discrete: ClassVar[bool] = False  # whether y is a whole number from 0 on, with a probability
+    # whether Laplace's approximation has a form for its functions together (inference/softmax/laplace.py)
+    coupled_mode: ClassVar[bool] = False
     conjugate: ClassVar[bool] = False  # whether it is Gaussian noise, under which f can be integrated out
     # whether `probabilities` and the moments take arrays of NumPy as well (params/namespace.py), and then do
     # without JAX, which a forked process has not; said by each class for itself

@@ -62,7 +62,7 @@ class _Classes(Likelihood):
 class Softmax(_Classes):
     """p(y | f) = exp(f_y) / sum_c exp(f_c)."""
 
-    log_concave = numpy_too = True
+    log_concave = numpy_too = coupled_mode = True
 
     def log_prob(self, y: jax.Array, f: jax.Array) -> jax.Array:
         return _at(log_softmax(f), y)

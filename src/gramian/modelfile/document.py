@@ -25,7 +25,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from gramian.arrays import Array
 from gramian.certify.certificate import Certificate, Quantity
 from gramian.corrections import Calibration
 from gramian.data.readings import Reading
@@ -39,7 +38,7 @@ from gramian.likelihoods import Likelihood
 from gramian.linalg.state import Arrays, entries, shown, typed, typed_list
 from gramian.means import Mean
 from gramian.modelfile.fields import check_fields
-from gramian.params import Affine, Parameter, Prior, Real, Support, Tree
+from gramian.params import Parameter, Prior, Support, Tree
 from gramian.series.model import Structure
 from gramian.series.spectrum import Season
 from gramian.series.table import Layout
@@ -345,7 +344,7 @@ class Reader(NamedTuple):
                 raise ModelFileError(f"{where} has the {kind.__name__.lower()} {shown(part)}, which is none.")
         array = np.array(values, dtype=np.float64).reshape(shape)
         parameter = Parameter(array, support, prior, bounds, typed(trainable, bool, f"{where}.trainable"))
-        problem = None if support is None else _problem(support, array)
+        problem = None if support is None else support.units_problem(array) or support.problem(array)
         if problem:
             raise ModelFileError(f"{where} {problem}.")
         return parameter
@@ -366,8 +365,8 @@ class Reader(NamedTuple):
         for name, parameter in parameters.items():
             support = typed(getattr(new, name), Parameter, f"{where}.{name}").support
             # A mean measures its parameters in the units of the data; those are real numbers all the same.
-            measured = isinstance(support, Real) and isinstance(parameter.support, Affine)
-            if parameter.support != support and not measured:
+            held = parameter.support
+            if held != support and not (held and support and held.stands_for(support)):
                 now = f"the class {cls.__name__} gives it {support}. Has the class changed since?"
                 raise ModelFileError(f"{where}.{name} has the support {parameter.support}, but {now}")
             object.__setattr__(new, name, parameter)
@@ -388,13 +387,3 @@ def _special(value: dict[str, Any], where: str) -> float:
         rule = "only inf, -inf and nan are written so"
         raise ModelFileError(f"{where} is the float {shown(name)}, but {rule}.")
     return _SPECIAL[name]
-
-
-def _problem(support: Support, value: Array) -> str | None:
-    if isinstance(support, Affine):
-        loc, scale = (np.asarray(part, dtype=np.float64) for part in (support.loc, support.scale))
-        if not (np.all(np.isfinite(loc)) and np.all(np.isfinite(scale)) and np.all(scale > 0)):
-            return "is measured in units that are not finite and positive"
-        if any(part.shape not in ((), value.shape) for part in (loc, scale)):
-            return f"has the shape {value.shape}, but its units have {loc.shape} and {scale.shape}"
-    return support.problem(value)

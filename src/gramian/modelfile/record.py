@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -26,12 +27,10 @@ from gramian.estimators import multiclass
 from gramian.estimators.base import Estimator
 from gramian.estimators.edits import Edits
 from gramian.estimators.fitted import Fitted
-from gramian.estimators.forecaster import ForecastFitted, GPForecaster
-from gramian.estimators.gplatent import GPLatent, LatentFitted
+from gramian.estimators.forecaster import GPForecaster
+from gramian.estimators.gplatent import GPLatent
 from gramian.estimators.learned import Learned
 from gramian.inference import Data, Model, Scheme
-from gramian.inference.chained import Chained
-from gramian.inference.coregional import CoregionalOnEngine
 from gramian.inference.model import Deeper, Link
 from gramian.kernels import Coregion, Kernel
 from gramian.likelihoods import Gaussian, Likelihood
@@ -74,14 +73,13 @@ def _described(gp: settings.Saved) -> tuple[dict[str, Any], Arrays]:
         # its own record of names, which it keeps only where all of them are text
         "sklearn": hasattr(gp, "feature_names_in_"),
     }
-    if isinstance(gp, GPLatent):
-        fitted, arrays = latent.describe(gp.fitted_)
-    elif isinstance(gp, GPForecaster):
-        fitted, arrays = forecast.describe(gp.fitted_, _described)
-    else:
-        fitted, arrays = _several(gp.fitted_) if gp.fitted_.models else _one(gp.fitted_.first)
+    fitted, arrays = _kind(type(gp).__name__).describe(gp.fitted_)
     parts = type(gp).__name__, settings.describe(gp), described, fitted
     return dict(zip(_PARTS, parts, strict=True)), arrays
+
+
+def _learned(fitted: Learned) -> tuple[dict[str, Any], Arrays]:
+    return _several(fitted) if fitted.models else _one(fitted.first)
 
 
 def _one(fitted: Fitted) -> tuple[dict[str, Any], Arrays]:
@@ -157,22 +155,49 @@ def _restored(parts: list[Any], arrays: Arrays, reader: Reader) -> settings.Save
         raise ModelFileError(f"it is of a {str(estimator)[:40]!r}, but this version knows {known}.")
     gp = settings.restore(settings.ESTIMATORS[estimator], given, reader)
     columns, known_to_sklearn = _columns(described, reader)
-    if isinstance(gp, GPForecaster):
-
-        def of_document(document: Any, own: Arrays) -> Any:
-            return _restored(entries(document, "model", *_PARTS), own, reader)
-
-        gp.fitted_ = forecast.restore(columns, fitted, arrays, reader, of_document)
-        return gp
-    gp.n_features_in_ = len(columns.given)
-    if known_to_sklearn:
-        gp.feature_names_in_ = np.array(columns.given, dtype=object)
-    if isinstance(gp, GPLatent):
-        gp.fitted_ = latent.restore(gp, columns, fitted, arrays, reader)
-        return gp
-    several = is_classifier(gp) and "models" in typed(fitted, dict, "fitted")
-    gp.fitted_ = (_restore_several if several else _restore_one)(gp, columns, fitted, arrays, reader)
+    kind = _kind(estimator)
+    if kind.counts_columns:
+        gp.n_features_in_ = len(columns.given)
+        if known_to_sklearn:
+            gp.feature_names_in_ = np.array(columns.given, dtype=object)
+    gp.fitted_ = kind.restore(gp, columns, fitted, arrays, reader)
     return gp
+
+
+def _restore_learned(gp: Any, columns: Columns, fitted: Any, arrays: Arrays, reader: Reader) -> Learned:
+    several = is_classifier(gp) and "models" in typed(fitted, dict, "fitted")
+    return (_restore_several if several else _restore_one)(gp, columns, fitted, arrays, reader)
+
+
+def _described_series(fitted: Any) -> tuple[dict[str, Any], Arrays]:
+    return forecast.describe(fitted, _described)
+
+
+def _restore_series(gp: Any, columns: Columns, fitted: Any, arrays: Arrays, reader: Reader) -> Any:
+    def of_document(document: Any, own: Arrays) -> Any:
+        return _restored(entries(document, "model", *_PARTS), own, reader)
+
+    return forecast.restore(columns, fitted, arrays, reader, of_document)
+
+
+class _Kind(NamedTuple):
+    """How what a fit has left is described and restored."""
+
+    describe: Callable[[Any], tuple[dict[str, Any], Arrays]]
+    restore: Callable[[Any, Columns, Any, Arrays, Reader], Any]
+    counts_columns: bool = True  # whether it has scikit-learn's attributes of them
+
+
+_KINDS = {
+    GPLatent.__name__: _Kind(latent.describe, latent.restore),
+    GPForecaster.__name__: _Kind(
+        lambda fitted: forecast.describe(fitted, _described), _restore_series, False
+    ),
+}
+
+
+def _kind(estimator: str) -> _Kind:
+    return _KINDS.get(estimator, _Kind(_learned, _restore_learned))
 
 
 def _restore_one(gp: Estimator, columns: Columns, fitted: Any, arrays: Arrays, reader: Reader) -> Fitted:
@@ -291,9 +316,9 @@ def _restore_several(
         raise ModelFileError(f"{len(models)} binary models do not make {wanted}.")
     d = gp.n_features_in_
     for k, model in enumerate(models):
-        fit = model.fitted_
+        fit: Any = model.fitted_
         if (
-            isinstance(fit, (LatentFitted, ForecastFitted))
+            not is_classifier(model)
             or fit.classes is None
             or fit.models
             or len(fit.classes) != 2
@@ -401,7 +426,7 @@ def _between(part: dict[str, Any], reader: Reader) -> tuple[tuple[Coregion, ...]
 
 def _check_outputs(model: Model, method: Scheme, q: int) -> None:
     """That a method for outputs that have to do with each other has a model of such, and no other has."""
-    chain, coupled = isinstance(method, Chained), isinstance(method, CoregionalOnEngine)
+    chain, coupled = (method.between == word for word in ("chained", "coupled"))
     if coupled != bool(model.outputs) or (model.links and not chain):
         raise ModelFileError("its method is not one for what is between its outputs.")
     if any(between.outputs != q for between in model.outputs):
@@ -410,7 +435,7 @@ def _check_outputs(model: Model, method: Scheme, q: int) -> None:
         raise ModelFileError("it has not one matrix between outputs a summand of its kernel.")
     if chain and len(model.others) != q - 1:
         raise ModelFileError(f"its chain is of {1 + len(model.others)} outputs, but there are {q}.")
-    if not chain and isinstance(model.likelihood, Gaussian) and method.closed and model.others:
+    if not chain and model.likelihood.conjugate and method.closed and model.others:
         raise ModelFileError(f"it has {1 + len(model.others)} kernels for {q} functions.")
     places = [link.number for link in model.links]
     if places != sorted(set(places)) or not all(2 <= place <= q for place in places):

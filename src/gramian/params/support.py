@@ -52,6 +52,14 @@ class Support(ABC):
 
         return slopes(total, u)
 
+    def units_problem(self, value: Array) -> str | None:
+        """What is wrong with the units that `value` is measured in, as the end of a sentence, or None."""
+        return None
+
+    def stands_for(self, other: Support) -> bool:
+        """Whether values of the other are values of this one, told in the same or in other units."""
+        return self == other
+
     # What others ask of it. ---------------------------------------------------------------------------------
 
     def ends(self) -> tuple[float, float]:
@@ -106,6 +114,17 @@ class Affine(Support):
     scale: Units
 
     loose = False
+
+    def units_problem(self, value: Array) -> str | None:
+        loc, scale = (np.asarray(part, dtype=np.float64) for part in (self.loc, self.scale))
+        if not (np.all(np.isfinite(loc)) and np.all(np.isfinite(scale)) and np.all(scale > 0)):
+            return "is measured in units that are not finite and positive"
+        if any(part.shape not in ((), value.shape) for part in (loc, scale)):
+            return f"has the shape {value.shape}, but its units have {loc.shape} and {scale.shape}"
+        return None
+
+    def stands_for(self, other: Support) -> bool:
+        return other in (self, Real())
 
     def forward(self, u: Any) -> Any:
         return np.asarray(self.loc) + np.asarray(self.scale) * u

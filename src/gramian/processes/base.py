@@ -22,6 +22,7 @@ from gramian.linalg import memory
 from gramian.linalg.state import ObjectState
 
 if TYPE_CHECKING:
+    from gramian.processes.prior import GaussianProcess
     from gramian.processes.state import Context
 
 
@@ -110,7 +111,7 @@ class Process(ABC):
         among them; where that is quick."""
         return None
 
-    def rescaled(self, c: float, prior: Process) -> Process:
+    def rescaled(self, c: float, prior: GaussianProcess) -> Process:
         """The posterior from another prior with which K + D is c times as large; overwrites this one."""
         raise self._cannot("the level of kernel and noise")
 

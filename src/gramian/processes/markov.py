@@ -103,8 +103,7 @@ class MarkovPosterior(Process):
                 draws[:, k, at] += self.prior.scale[k] * moved
         return with_noise(draws, noise, rng)
 
-    def rescaled(self, c: float, prior: Process) -> MarkovPosterior:
-        assert isinstance(prior, GaussianProcess)
+    def rescaled(self, c: float, prior: GaussianProcess) -> MarkovPosterior:
         return replace(self, prior=prior, sites=tuple((a, c * b) for a, b in self.sites))
 
     @property

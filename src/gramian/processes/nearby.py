@@ -117,8 +117,7 @@ class NearbyPosterior(Process):
         rows = np.sort(rng.choice(missing, min(most, len(missing)), replace=False))
         return InGaps(rows, *others.moments(self.Z[rows]))
 
-    def rescaled(self, c: float, prior: Process) -> NearbyPosterior:
-        assert isinstance(prior, GaussianProcess)
+    def rescaled(self, c: float, prior: GaussianProcess) -> NearbyPosterior:
         return replace(self, prior=prior, noises=tuple(c * noise for noise in self.noises))
 
     def state(self, context: Context) -> ObjectState:

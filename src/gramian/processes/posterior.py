@@ -150,10 +150,9 @@ class Posterior(DualPosterior):
     inverted: bool = True
     stores: tuple[Growing | None, ...] = ()  # what the roots lie in, where rows have come or gone
 
-    def rescaled(self, c: float, prior: Process) -> Posterior:
+    def rescaled(self, c: float, prior: GaussianProcess) -> Posterior:
         for root in self.roots:
             root *= c ** (-0.5 if self.inverted else 0.5)
-        assert isinstance(prior, GaussianProcess)
         return replace(self, prior=prior, alpha=self.alpha / c)
 
     def precision(self) -> Array:

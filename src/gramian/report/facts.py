@@ -40,6 +40,10 @@ class NoData(Data):
     def __init__(self, scale: Array) -> None:
         object.__setattr__(self, "scale", scale)
 
+    @property
+    def here(self) -> bool:
+        return False
+
     def _absent(self) -> Never:
         raise InputError(
             "This model was loaded from a file that holds no data, only what predictions need: loo,"

@@ -23,7 +23,7 @@ from gramian.data.columns import Columns
 from gramian.data.dates import read_date
 from gramian.data.frames import Frame, as_frame, is_frame
 from gramian.data.inputs import as_array, decided, file_cells, numbers_of, read_features
-from gramian.data.readings import PLAIN, Dates
+from gramian.data.readings import PLAIN
 from gramian.data.tables import read_table
 from gramian.errors import InputError
 from gramian.series.times import Axis, axis_of
@@ -111,7 +111,7 @@ def read_training(
     axis.refuse_far(t, date)
     values = cells_in(given, target)
     reading = decided([values], "The table", target)
-    if reading is not None and (reading.categorical or isinstance(reading, Dates)):
+    if reading is not None and (reading.categorical or reading.dates is not None):
         raise InputError(f"The target {target!r} holds {reading.told}, where numbers belong.")
     found = numbers_of(reading or PLAIN, values, target, place)
     if np.any(np.isinf(found)):
@@ -242,7 +242,8 @@ def _date(given: Any, labels: Sequence[str], others: Sequence[str | None]) -> st
         cells = cells_in(given, label)
         if cells.kind == "M":
             return label
-        if cells.kind == "O" and isinstance(decided([cells], "The table", label), Dates):
+        reading = decided([cells], "The table", label) if cells.kind == "O" else None
+        if reading is not None and reading.dates is not None:
             return label
     raise InputError(f"No column looks like dates among {', '.join(labels[:12])}. Name it: date='...'.")
 

@@ -221,8 +221,8 @@ class Axis:
 def axis_of(cells: Cells, name: str, place: Callable[[int], str] | None = None) -> Axis:
     """Dates or numbers, whichever a column holds; a cell that is neither is named."""
     reading: Reading | None = decided([cells], "The table", name)
-    if isinstance(reading, Dates):
-        return Axis(replace(reading, unit="days"))
+    if reading is not None and reading.dates is not None:
+        return Axis(replace(reading.dates, unit="days"))
     if isinstance(reading, (Categories, YesNo)) or (cells.kind == "O" and reading is None):
         _refuse(cells, name, place)
     _refuse_digits(numbers_of(PLAIN, cells, name, place), name)

@@ -37,8 +37,7 @@ from jax.scipy.linalg import solve_triangular
 from gramian.arrays import Array
 from gramian.errors import ParameterError
 from gramian.features.base import Basis
-from gramian.features.fourier import FourierBasis, _features, _spectrum
-from gramian.features.nystrom import NystromBasis
+from gramian.features.fourier import _features, _spectrum
 from gramian.inference.mcmc.unconstrained import Slot, log_normal, number, slot_of
 from gramian.inference.model import Data, Model, noise_groups
 from gramian.kernels.base import Kernel
@@ -290,26 +289,7 @@ def _groups(model: Model, data: Data) -> tuple[tuple[int, ...], ...]:
 def _basis(model: Model, basis: Basis | None) -> tuple[str, Any, tuple[int, ...]]:
     if basis is None:
         return "dense", (), ()
-    if isinstance(basis, NystromBasis):
-        return "landmarks", (basis.Z,), ()
-    if not isinstance(basis, FourierBasis):
-        raise ParameterError(
-            "MCMC takes the features of landmarks (Nystrom) and of random frequencies (Fourier), not"
-            f" {type(basis).__name__}."
-        )
-    if model.others:
-        raise ParameterError(
-            "Fourier features are drawn for one kernel, but this model has one for each latent function. Use"
-            " Nystrom features."
-        )
-    for wave in model.kernel.bare().waves(tuple(range(basis.d))):
-        if not all(part.traceable for part in wave.parts):
-            raise ParameterError(
-                f"The Fourier features of {model.kernel} move with its parameters in a way that is computed"
-                " outside JAX, as those of a RationalQuadratic or Periodic, so no chain can move them. Use"
-                " Nystrom features, which take any kernel."
-            )
-    return "fourier", (basis.draws, basis.take, basis.gain, basis.shift, basis.centre), basis.counts
+    return basis.traced(model.kernel, bool(model.others))
 
 
 @jax.custom_vjp

@@ -34,14 +34,13 @@ from gramian.inference.softmax.base import Coupling, Groups, curvature, curved
 from gramian.inference.softmax.dense import DenseCoupling
 from gramian.inference.softmax.features import FeatureCoupling
 from gramian.likelihoods import Likelihood
-from gramian.likelihoods.categorical import Softmax
 from gramian.processes.base import Process
 from gramian.solvers.base import SolveOutcome
 
 
 def laplace_for(likelihood: Likelihood) -> SiteRule:
     """Laplace's approximation, in the form that suits the likelihood."""
-    return SoftmaxLaplace() if isinstance(likelihood, Softmax) else Laplace()
+    return SoftmaxLaplace() if likelihood.coupled_mode else Laplace()
 
 
 def coupling(groups: Groups, scale: Array) -> Coupling:
@@ -58,7 +57,7 @@ class SoftmaxLaplace(AtMode):
 
     def check(self, likelihood: Likelihood, engine: Engine) -> None:
         super().check(likelihood, engine)
-        if not isinstance(likelihood, Softmax):
+        if not likelihood.coupled_mode:
             raise ParameterError(
                 f"SoftmaxLaplace is for the Softmax likelihood, not for {type(likelihood).__name__}: use"
                 " laplace_for(likelihood)."

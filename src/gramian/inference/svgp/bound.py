@@ -46,7 +46,7 @@ from gramian.engines.lowrank import NOISE_FLOOR, typical_variance
 from gramian.features.nystrom import LEAST_JITTER, NystromMap
 from gramian.forks import compiled
 from gramian.gram import patches, tiles
-from gramian.inference.far import FarRows, over_pieces
+from gramian.inference.far import over_pieces
 from gramian.inference.model import Data, Model, noise_gradient, noise_groups
 from gramian.likelihoods import Bernoulli, Likelihood, Softmax
 from gramian.linalg.blas import block_of, gemm, multiply_triangle, syrk
@@ -217,7 +217,6 @@ class Bound:
     def _alone(self) -> Bound:
         """The same without its rows, to travel to some of them."""
         alone = copy(self)
-        assert isinstance(self.data, FarRows)
         alone.data = self.data.without_pieces()
         return alone
 
