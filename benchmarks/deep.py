@@ -156,7 +156,7 @@ def speed(peer: str | None) -> None:
     print(f"ratio {theirs[0] / own[0]:.1f} ({theirs[1] / own[1]:.1f} of the processor's time; aim: 3)")
 
 
-def uci(sets: list[str], splits: int, depth: int, points: int | None, steps: int | None) -> None:
+def uci(sets: list[str], splits: range, depth: int, points: int | None, steps: int | None) -> None:
     """Mean test log-likelihood in the units of y, one layer and several."""
     folder = pathlib.Path(os.environ.get("GRAMIAN_DATA", "data"))
     for name in sets:
@@ -166,7 +166,7 @@ def uci(sets: list[str], splits: int, depth: int, points: int | None, steps: int
             continue
         with np.load(path, allow_pickle=False) as held:
             X, y, masks = held["X"].astype(float), held["y"].astype(float).ravel(), held["test_mask"]
-        for k in range(splits):
+        for k in splits:
             test = masks[:, k]
             for layers in (1, depth):
                 began, worked = time.perf_counter(), time.process_time()
@@ -264,6 +264,7 @@ def main() -> None:
     parser.add_argument("what", choices=("step", "speed", "uci", "synthetic", "labels"))
     parser.add_argument("sets", nargs="*", default=["uci20_energy", "uci20_concrete"])
     parser.add_argument("--splits", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="the first split")
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--points", type=int, help="inducing points of each layer; else as the library says")
     parser.add_argument("--steps", type=int)
@@ -278,7 +279,13 @@ def main() -> None:
     elif given.what == "labels":
         labels()
     elif given.what == "uci":
-        uci(given.sets, given.splits, given.layers, given.points, given.steps)
+        uci(
+            given.sets,
+            range(given.first, given.first + given.splits),
+            given.layers,
+            given.points,
+            given.steps,
+        )
     else:
         synthetic(given.rows, given.steps, given.picture)
 
