@@ -15,6 +15,8 @@ from gramian.fitting import lbfgs
 from gramian.fitting.lbfgs import maximise
 from gramian.fitting.newton import polish
 from gramian.fitting.progress import Report
+from gramian.linalg import threads
+from gramian.linalg.threads import each
 
 FREE = [(-np.inf, np.inf)] * 2
 
@@ -102,6 +104,28 @@ def test_values_that_are_no_numbers_count_as_failures():
     search = maximise(patchy, [np.array([0.0, 0.9])], FREE, silent)
     assert_allclose(search.theta, [1.0, -2.0], atol=1e-8)
     assert np.isfinite(search.value)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_overflows_on_the_way_is_a_failure_and_no_warning(count):
+    """On the thread that searches, and on those that it hands pieces to; elsewhere NumPy warns as before."""
+    steep = np.array([1.0, 300.0])
+
+    def patchy(theta):
+        value, gradient = hill(theta)
+        height = sum(each(lambda k: np.exp(-k * theta[1]), steep))  # infinite below -2.37
+        return (value if np.isfinite(height) else np.inf), gradient
+
+    before = threads.count()
+    threads.set_threads(count)
+    try:
+        search = maximise(patchy, [np.array([3.0, 3.0])], FREE, silent)
+        with pytest.warns(RuntimeWarning, match="overflow"):
+            patchy(np.array([1.0, -2.5]))
+    finally:
+        threads.set_threads(before)
+    assert search.failures > 0
+    assert_allclose(search.theta, [1.0, -2.0], atol=1e-8)
 
 
 def test_a_start_that_fails_is_passed_over():

@@ -93,7 +93,8 @@ class _Counted:
         """Value and gradient, where there is time for them."""
         if self.evaluations and clock.now() + (self.pace if self.pace < math.inf else 0.0) >= clock.end():
             raise OutOfTime
-        value, gradient = self.objective(theta)
+        with np.errstate(all="ignore"):  # what overflows is refused below
+            value, gradient = self.objective(theta)
         if not (math.isfinite(value) and finite(gradient)):
             raise NumericalError(f"The evidence or its gradient is not finite (value {value}).")
         return value, gradient

@@ -25,6 +25,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+import numpy as np
+
 from gramian import clock
 from gramian.errors import ParameterError
 
@@ -185,8 +187,9 @@ def for_each(work: Callable[[T_], object], items: Iterable[T_]) -> None:
 
 
 def hand_out(work: Callable[[T_], R_], item: T_) -> Future[R_]:
-    """work(item) on a thread of the pool, which the process keeps."""
-    return _pool(count()).submit(marked, work, item)
+    """work(item) on a thread of the pool, which the process keeps, with NumPy's warnings as the caller has
+    them."""
+    return _pool(count()).submit(np.errstate(**np.geterr())(marked), work, item)
 
 
 def marked(work: Callable[[T_], R_], item: T_) -> R_:
