@@ -11,7 +11,7 @@ from sklearn.base import clone
 import gramian as gm
 from gramian.engines.lowrank import LowRank
 from gramian.errors import GramianError, MemoryLimitError, ParameterError
-from gramian.estimators import fitted
+from gramian.estimators import calibrating
 from gramian.fitting import stochastic
 from gramian.inference import RuleOnEngine
 
@@ -328,7 +328,7 @@ def test_interrupt_of_the_sketch_before_svgp_is_heeded(data, monkeypatch):
 def test_interrupt_of_the_calibration_keeps_the_model(data, monkeypatch):
     X, y, _ = data
     whole = gm.GPRegressor(random_state=0).fit(X, y)
-    interrupts(monkeypatch, fitted, "foretold", 1)
+    interrupts(monkeypatch, calibrating, "foretold", 1)
     gp = gm.GPRegressor(random_state=0).fit(X, y)
     assert gp.outcome_.stopped == "interrupted"
     assert gp.fitted_.calibration is None
