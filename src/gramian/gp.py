@@ -28,9 +28,11 @@ from numpy.typing import ArrayLike
 
 from gramian.arrays import Array
 from gramian.choose.words import NAMED, RULES, as_method, rule_for
+from gramian.data.columns import Columns
 from gramian.engines.base import Engine, Workspace
 from gramian.errors import InputError, ParameterError
 from gramian.fitting.lbfgs import Search
+from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
 from gramian.fitting.stages import fit as searched
 from gramian.inference.asked import ask
@@ -44,6 +46,7 @@ from gramian.params import Parameter, fixed
 from gramian.processes.base import Process
 from gramian.processes.prior import GaussianProcess
 from gramian.processes.stacked import side_by_side
+from gramian.report.insides import Insides
 from gramian.solvers.base import SolveOutcome
 
 Seed = int | np.random.Generator
@@ -318,6 +321,14 @@ class ConditionedGP(Functions):
         if not values:
             return self.evidence.value
         return self.scheme.evidence(_moved(self.model, values), self.data, Workspace()).value
+
+    def insides(self) -> Insides:
+        """The model, its data and its process: what pictures of them read."""
+        columns = Columns(tuple(f"x{j}" for j in range(self.data.X.shape[1])))
+        found = () if self.prior.search is None else self.prior.search.paths
+        objective = Objective(self.model, self.data, self.scheme)
+        read = lambda X: _points(X)[0]  # noqa: E731
+        return Insides(objective, self.data.scale, self.process, columns, found, read)
 
     def evidence_gradient(self, values: Mapping[str, ArrayLike] | None = None) -> dict[str, Array]:
         """d log p(y) / d parameter by path, at the same values; of learned landmarks under "points"."""

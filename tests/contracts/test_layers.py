@@ -55,6 +55,8 @@ LATE = {
     ("estimators.resuming", "modelfile.checkpoint"): "a checkpoint has the layout of model files",
     ("estimators.base", "plots.relevance"): "a picture is a method, because people look for it there",
     ("estimators.base", "plots.scores"): "a picture is a method, because people look for it there",
+    ("estimators.base", "plots.search"): "a picture is a method, because people look for it there",
+    ("estimators.base", "plots.points"): "a picture is a method, because people look for it there",
     ("estimators.deep", "plots.layers"): "a picture is a method, because people look for it there",
     ("estimators.forecaster", "modelfile"): "gp.save(path) is a method, because people look for it there",
     ("estimators.forecaster", "plots.forecast"): "gp.plot() is a method, because people look for it there",

@@ -249,6 +249,34 @@ def test_every_picture_is_drawn_in_colours_of_the_page(gp, labelled):
         assert 'role="img"' in drawn
 
 
+def test_a_column_of_few_values_is_drawn_value_by_value():
+    """Nothing lies between 0 and 1 of an indicator, and dots of one value stand side by side."""
+    from matplotlib.figure import Figure
+
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": rng.normal(size=60), "inside": rng.integers(0, 2, 60).astype(float)})
+    y = np.sin(rows["x"]) + rows["inside"] + 0.1 * rng.normal(size=60)
+    own = gm.GPRegressor(1.0 * gm.RBF([1.0, 1.0]), noise=0.01, optimize=False).fit(rows, y)
+    along = {}
+    for section in own.report().sections:
+        for picture in section.pictures:
+            if picture.data.get("column") in rows:
+                along[picture.kind, picture.data["column"]] = picture.data
+    assert list(along["curve", "inside"]["x"]) == [0.0, 1.0]
+    assert "values" not in along["curve", "x"]
+    at = rows[:2].assign(x=rows["x"].median(), inside=[0.0, 1.0])
+    np.testing.assert_allclose(along["curve", "inside"]["mean"], own.predict(at), rtol=1e-9)
+    curve, dots = Figure().subplots(1, 2)
+    DRAWN["curve"](curve, along["curve", "inside"])
+    DRAWN["residuals"](dots, along["residuals", "inside"])
+    assert not [line for line in curve.lines if line.get_linestyle() == "-" and len(line.get_xdata()) > 2]
+    assert [label.get_text() for label in dots.get_xticklabels()] == ["0", "1"]
+    x = next(line for line in dots.lines if line.get_marker() == "o").get_xdata()
+    given = along["residuals", "inside"]["x"]
+    assert len(np.unique(x)) == len(x)
+    assert np.max(np.abs(x - given)) <= 0.25
+
+
 def test_many_dots_stay_small():
     rng = np.random.default_rng(0)
     data = {"x": rng.normal(size=400), "z": rng.normal(size=400), "column": "a"}

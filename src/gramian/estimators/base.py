@@ -50,6 +50,7 @@ from gramian.report.codes import checked
 from gramian.report.evaluation import Evaluation
 from gramian.report.health import health as health_of
 from gramian.report.held import Held
+from gramian.report.insides import Insides
 from gramian.report.relevance import ROWS, Relevance
 from gramian.report.summary import Summary
 
@@ -225,6 +226,24 @@ class Estimator(Fitter, ABC):
         from gramian.plots.relevance import plot_relevance
 
         return plot_relevance(self, ax)
+
+    def plot_search(self, **settings: Any) -> Any:
+        """A picture of the search for the parameters: the height and some of them, an evaluation after
+        another (see gramian.plots.plot_search)."""
+        from gramian.plots.search import plot_search
+
+        return plot_search(self, **settings)
+
+    def plot_landmarks(self, **settings: Any) -> Any:
+        """A picture of landmarks, or inducing points, among the rows (see gramian.plots.plot_landmarks)."""
+        from gramian.plots.points import plot_landmarks
+
+        return plot_landmarks(self, **settings)
+
+    def insides(self) -> Insides:
+        """The model, its rows and its process: what pictures of them read."""
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.insides(self.read)
 
     def plot_calibration(self, X: Any = None, y: Any = None, **settings: Any) -> Any:
         """PIT and calibration of left-out or given rows; of labels their reliability (see

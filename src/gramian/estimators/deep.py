@@ -184,12 +184,14 @@ class DeepEstimator(Estimator):
     def sample_layers(self, X: Any, random_state: Any = 0) -> list[Array]:
         """One joint draw through all layers at the rows of X: what each layer sees, (n, columns) each, and
         last f, (n, functions). Before `fit`, of the prior."""
-        rng = np.random.default_rng(random_state)
         if self.__sklearn_is_fitted__():
-            table = self.read(X)
-            return self._deep_process().joint_layers(rng, table)
+            return self.layers_at(self.read(X), random_state)
         table, columns = read_features(X)
-        return self._prior(table, columns, 1).joint_layers(rng, table)
+        return self._prior(table, columns, 1).joint_layers(np.random.default_rng(random_state), table)
+
+    def layers_at(self, table: Array, random_state: Any = 0) -> list[Array]:
+        """The same after a fit, at rows of the model's own table."""
+        return self._deep_process().joint_layers(np.random.default_rng(random_state), table)
 
     def _deep_process(self) -> DeepProcess:
         check_is_fitted(self, "fitted_")

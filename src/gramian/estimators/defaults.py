@@ -139,7 +139,8 @@ class Choice:
         """A search with the path's evaluations beside its own."""
         names = ("iterations", "evaluations", "failures")
         sums = {name: sum(getattr(one, name) for one in (search, *self.searches)) for name in names}
-        return dataclasses.replace(search, **sums)
+        before = tuple(path for one in self.searches for path in one.paths)
+        return dataclasses.replace(search, paths=before + search.paths, **sums)
 
 
 def chosen(
@@ -295,7 +296,7 @@ class Walk(ABC):
                 found = dataclasses.replace(searched, stopped=why)
             none = None if self.held is None else np.full(len(self.held.X), -np.inf)
             step = dataclasses.replace(step, densities=none)
-        self.searches.append(found)
+        self.searches.append(found.called(step.name))
         self.tried.append(step)
         return step
 

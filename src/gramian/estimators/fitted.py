@@ -6,7 +6,7 @@ a table is."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -35,6 +35,7 @@ from gramian.predictive import Blend, Normals, Predictive, mixed
 from gramian.processes.base import Process
 from gramian.processes.gapped import Gapped
 from gramian.report.facts import Facts, class_counts
+from gramian.report.insides import Insides
 from gramian.report.notes import labels
 from gramian.report.quality import Quality, quality
 from gramian.report.relevance import ROWS, Relevance, affordable, relevance
@@ -221,6 +222,10 @@ class Fitted(Learned):
 
     def _objective(self) -> Objective:
         return Objective(self.model, self.rows, self.inference)
+
+    def insides(self, read: Callable[[Any], Array]) -> Insides:
+        trace = self.outcome.trace
+        return Insides(self._objective(), self.facts.scale, self.process, self.columns, trace, read)
 
     def evidence_of_y(self) -> tuple[float, str, float]:
         value, kind = self.evidence.value, str(self.evidence.kind)

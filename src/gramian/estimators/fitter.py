@@ -355,4 +355,5 @@ def _outcome(
         notes=tuple(notes),
         choice=() if choice is None else choice.lines,
         stages=tuple(filter(None, (*stages, "" if draws is None else str(draws)))),
+        trace=search.paths,
     )

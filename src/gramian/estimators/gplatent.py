@@ -198,6 +198,7 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             seconds=clock.now() - began,
             notes=tuple(self._notes(table, columns, scaling)),
             stages=tuple(filter(None, (journal.resumed(), *stages))),
+            trace=search.paths,
         )
         self.fitted_ = LatentFitted(state.ordered(), columns, Evidence(search.value, kind), outcome)
         return self

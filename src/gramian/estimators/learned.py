@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ from gramian.estimators.predictions import LeftOutClasses
 from gramian.fitting import FitOutcome
 from gramian.inference import Evidence
 from gramian.params import ParameterTable
+from gramian.report.insides import Insides
 from gramian.report.relevance import ROWS, Relevance
 from gramian.report.summary import Summary
 
@@ -128,6 +130,10 @@ class Learned(ABC):
     @abstractmethod
     def listed(self, full: bool = False) -> ParameterTable:
         """The parameters as the summary has them: a page of them, or all."""
+
+    def insides(self, read: Callable[[Any], Array]) -> Insides:
+        """What pictures of the model itself read; `read` makes its table of rows."""
+        raise ParameterError("Binary models have no model in common: ask one of estimators_.")
 
     @abstractmethod
     def summary(self, title: str, full: bool = False) -> Summary:

@@ -398,6 +398,7 @@ def _outcome(
         seconds=clock.now() - began,
         notes=tuple(notes),
         stages=(resumed,) if (resumed := journal.resumed()) else (),
+        trace=search.paths,
     )
 
 

@@ -3,5 +3,6 @@
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.objective import Objective
 from gramian.fitting.outcome import FitOutcome
+from gramian.fitting.trace import SearchPath
 
-__all__ = ["FitOutcome", "Objective", "Search", "maximise"]
+__all__ = ["FitOutcome", "Objective", "Search", "SearchPath", "maximise"]

@@ -60,6 +60,7 @@ from gramian.fitting.progress import Report
 from gramian.fitting.stages import Hold, Searched, Stage
 from gramian.fitting.stages import fit as fit_shallow
 from gramian.fitting.stochastic import Adam, RowBatches, remaining, restore, settled, state_of
+from gramian.fitting.trace import path_of
 from gramian.inference.asked import ask
 from gramian.inference.base import Scheme, on_engine
 from gramian.inference.conjugate import closed
@@ -154,6 +155,7 @@ def fit(
             stopped=stopped,
             iterations=search.iterations + run.done,
             evaluations=search.evaluations + run.done + run.failures,
+            paths=(*search.paths, path_of(f"{own.label} on {n:,} rows", run.path, run.space)),
         )
         if deep is None:
             why = (
@@ -401,6 +403,7 @@ class Run:
         self.vector = self.good = np.concatenate(parts)
         self.adam, self.rate = Adam(len(self.vector)), rate
         self.values: list[float] = []
+        self.path: list[tuple[int, float, Array]] = []  # some steps, with height and vector
         self.taken = self.done = self.failures = self.in_a_row = 0
         low, high = np.array(self.space.limits, dtype=np.float64).reshape(-1, 2).T
         theta = self.space.theta
@@ -530,6 +533,7 @@ class Run:
             place.keep(lambda: state_of(self, order))
             if k % max(1, steps // LINES) == 0:
                 report(1, 1, k + 1, self.height)
+                self.path.append((k + 1, self.height, self.good))
         return "converged" if settled(self.values) else "iteration limit"
 
     def result(self) -> tuple[Model, DeepVariational]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import fmin_l_bfgs_b
@@ -23,6 +23,7 @@ from gramian.clock import OutOfTime
 from gramian.errors import NumericalError
 from gramian.fitting.newton import polish
 from gramian.fitting.progress import Report
+from gramian.fitting.trace import SearchPath, path_of
 from gramian.linalg.factor import finite
 from gramian.linalg.threads import one_blas_thread
 
@@ -52,6 +53,11 @@ class Search:
     starts: int
     failures: int  # factorisations that failed on the way
     pace: float = math.inf  # seconds of the fastest evaluation but for the first
+    paths: tuple[SearchPath, ...] = ()  # what it has seen, and those before it that led there
+
+    def called(self, what: str) -> Search:
+        """The same, with a name for what it has seen."""
+        return replace(self, paths=tuple(replace(path, what=what) for path in self.paths))
 
 
 class _Enough(Exception):
@@ -67,6 +73,7 @@ class _Counted:
         self.theta, self.best = start, -np.inf
         self.gradient: Array | None = None  # at the best
         self.place = b""  # the best, as bytes
+        self.seen: list[tuple[int, float, Array]] = []  # each evaluation, its height, and where
         self.evaluations = self.failures = 0
         self.pace = math.inf  # of the fastest but for the first, which has programs to compile
         self.error: NumericalError | None = None
@@ -80,14 +87,20 @@ class _Counted:
         except NumericalError as error:
             self.failures, self.error = self.failures + 1, error
             self.evaluations += 1
+            self.seen.append((self.evaluations, -math.inf, theta.copy()))
             raise
         if self.evaluations:
             self.pace = min(self.pace, seconds)
         self.evaluations += 1
+        self.seen.append((self.evaluations, value, theta.copy()))
         if value > self.best:
             self.theta, self.best, self.gradient = theta.copy(), value, gradient.copy()
             self.place = theta.tobytes()
         return value, gradient
+
+    def path(self) -> SearchPath:
+        """What it has seen, as a search that has no name yet."""
+        return path_of("", self.seen, getattr(self.objective, "space", None))
 
     def _worked(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient, where there is time for them."""
@@ -190,7 +203,7 @@ def maximise(
         raise evaluate.error or NumericalError("The evidence could not be computed at any starting point.")
     found = evaluate.theta if theta is None else theta
     counts = taken, evaluate.evaluations, tried, evaluate.failures
-    return Search(found, evaluate.best, stopped, *counts, evaluate.pace)
+    return Search(found, evaluate.best, stopped, *counts, evaluate.pace, (evaluate.path(),))
 
 
 def _newton(evaluate: _Counted, limits: Sequence[tuple[float, float]]) -> Array | None:

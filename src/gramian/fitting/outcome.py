@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from gramian.fitting.trace import SearchPath
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class FitOutcome:
     notes: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()  # what was searched on what, one sentence each
     choice: tuple[str, ...] = ()  # how the kind of model was chosen, where that was left to the data
+    # what the search has seen, for `plots.plot_search`; a model file does not hold it
+    trace: tuple[SearchPath, ...] = field(default=(), repr=False, compare=False, metadata={"saved": False})
 
     @property
     def converged(self) -> bool:

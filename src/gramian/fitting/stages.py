@@ -256,7 +256,7 @@ def fit(
         theta, inference = objective.split(search.theta)
         found, part, done = objective.at(theta), objective.data, step
         model, theta = with_own(model.likelihood, found, theta) if step.sketch else (found, theta)
-        searches.append(search)
+        searches.append(search.called(step.described(n)))
         notes += [note] if note else []
         how = search.evaluations, search.stopped, clock.now() - began
         name = f"{inference.name}, {inference.rule_name}" if step.sketch else inference.name
@@ -530,4 +530,5 @@ def _together(searches: Sequence[Search], theta: Array, model: Model) -> Search:
     if not searches:
         return Search(ParameterSpace(model.parameters()).theta, np.nan, "time limit", 0, 0, 0, 0)
     sums = {k: sum(getattr(s, k) for s in searches) for k in ("iterations", "evaluations", "failures")}
-    return dataclasses.replace(searches[-1], theta=theta, starts=searches[0].starts, **sums)
+    paths = tuple(path for search in searches for path in search.paths)
+    return dataclasses.replace(searches[-1], theta=theta, starts=searches[0].starts, paths=paths, **sums)

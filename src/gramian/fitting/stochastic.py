@@ -30,6 +30,7 @@ from gramian.fitting.lbfgs import Search
 from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
 from gramian.fitting.stages import Searched, Stage
+from gramian.fitting.trace import path_of
 from gramian.inference.model import Data, Model
 from gramian.inference.svgp.bound import Bound, BoundSums, VariationalWeights
 from gramian.inference.svgp.inducing import POLISH, POLISH_TOLERANCE, SVGP, SparseVariational
@@ -82,7 +83,9 @@ def fit(
     theta, moved = run.objective.split(run.vector)
     assert isinstance(moved, SparseVariational)
     polished = dataclasses.replace(moved, q=run.q, passes=POLISH, tolerance=POLISH_TOLERANCE)
-    search = Search(theta, run.height, stopped, run.done, run.done + run.failures, 1, run.failures)
+    path = path_of(f"{method.name} on {n:,} rows", run.path, run.objective.space)
+    counts = run.done, run.done + run.failures, 1, run.failures
+    search = Search(theta, run.height, stopped, *counts, paths=(path,))
     took = clock.now() - began
     stage = Stage(method.name, n, n, "at random", run.done, stopped, took)
     return Searched(run.objective.at(theta), polished, search, (stage,), data, data)
@@ -103,6 +106,7 @@ class _Run:
         self.q: tuple[VariationalWeights, ...] = ()
         self.bound: Bound | None = None  # at the vector
         self.values: list[float] = []  # of the bound with the log prior, one a step
+        self.path: list[tuple[int, float, Array]] = []  # some steps, with height and vector
         self.rate = method.learning_rate
         # steps that were tried, those that did not fail, and those that did, in all and in a row
         self.taken = self.done = self.failures = self.in_a_row = 0
@@ -161,6 +165,7 @@ class _Run:
             place.keep(lambda: state_of(self, batches))
             if k % max(1, steps // LINES) == 0:
                 report(1, 1, k + 1, self.height)
+                self.path.append((k + 1, self.height, self.good))
         return "converged" if settled(self.values) else "iteration limit"
 
     def _step(self, at: NDArray[np.intp], rho: float, rate: float) -> None:

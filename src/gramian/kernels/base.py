@@ -64,6 +64,16 @@ TERMS = 6  # of a series of Markov processes, unless somebody wants more
 KNOWN = {"low_precision", "levels", "radial", "patch_sum", "waves", "gaussian_terms", "state_space"}
 
 
+class ImagePatches(NamedTuple):
+    """How images, as rows of pixels, fall into patches."""
+
+    image: tuple[int, int]  # height and width
+    patch: tuple[int, int]
+    channels: int
+    weights: Array  # (patches down, patches across), how much each counts
+    of: Callable[[Array], Array]  # rows (n, d) to their patches as points, (n, patches, columns of a point)
+
+
 class Kernel(Tree):
     """Parent of all kernels. Subclass it with declared parameters and `pair` to make your own."""
 
@@ -184,6 +194,10 @@ class Kernel(Tree):
         """How many values of an ordinary kernel one of its values takes as long as, on d columns; `points`:
         of one between a row and an inducing point."""
         return sum((part.effort(d, points) for part in self.parts), 0.0) or 1.0
+
+    def image_patches(self) -> ImagePatches | None:
+        """Of a kernel of images: which patches they fall into, and how much each counts."""
+        return None
 
     def point_columns(self) -> tuple[int, int] | None:
         """The columns of a row, and those of an inducing point, where it knows points of another kind than

@@ -27,7 +27,7 @@ import numpy as np
 
 from gramian.arrays import Array
 from gramian.errors import ParameterError
-from gramian.kernels.base import Column, Inward, Kernel
+from gramian.kernels.base import Column, ImagePatches, Inward, Kernel
 from gramian.kernels.profiles import PatchSum
 from gramian.params import Parameter, Real, Value, fixed, real
 from gramian.params.parameter import as_parameter
@@ -142,6 +142,24 @@ class Convolutional(Inward):
         if base is None:
             return None
         return PatchSum((), self.weights, base, sides(self.patch), sides(self.image), columns, place)
+
+    def image_patches(self) -> ImagePatches:
+        (rows, columns), (height, width) = sides(self.patch), sides(self.image)
+        down, across = height - rows + 1, width - columns + 1
+        weights = np.broadcast_to(np.asarray(self.weights.value), (self.n_patches,)).reshape(down, across)
+        return ImagePatches((height, width), (rows, columns), self.channels, weights, self._points_of)
+
+    def _points_of(self, X: Array) -> Array:
+        """The patches of images as points, in NumPy: (n, P, columns of a point)."""
+        height, width = sides(self.image)
+        images = np.asarray(X, dtype=np.float64).reshape(len(X), height, width, self.channels)
+        windows = np.lib.stride_tricks.sliding_window_view(images, sides(self.patch), (1, 2))
+        (down, across), d = windows.shape[1:3], self._pixels
+        found = np.zeros((len(X), down * across, self._columns[1]))
+        found[:, :, :d] = np.moveaxis(windows, 3, 5).reshape(len(X), down * across, d)
+        if self.place is not None:
+            found[:, :, d : d + 2] = np.stack(np.divmod(np.arange(down * across), across), axis=1)
+        return found
 
     def point_columns(self) -> tuple[int, int] | None:
         d, D = self._columns

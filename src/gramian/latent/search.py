@@ -25,6 +25,7 @@ from gramian.arrays import Array, Indices
 from gramian.errors import NumericalError
 from gramian.fitting.lbfgs import Search, maximise
 from gramian.fitting.progress import Report
+from gramian.fitting.trace import SearchPath
 from gramian.kernels.base import Kernel
 from gramian.latent.bound import ObservedTable, Places, value_and_slopes
 from gramian.params import Parameter, ParameterSpace
@@ -139,7 +140,7 @@ def climb(
     start: Position, table: ObservedTable, report: Report, iterations: int
 ) -> tuple[Position, Search, list[str]]:
     """The best position found, how the search went, and its stages in words."""
-    position, told = start, list[str]()
+    position, told, paths = start, list[str](), tuple[SearchPath, ...]()
     evaluations = taken = failures = freed = 0
     search = Search(start.space.theta, -np.inf, "not optimised", 0, 0, 1, 0)
     for number, what in enumerate(STAGES):
@@ -154,6 +155,8 @@ def climb(
         report.stage(what, most)
         ends = [(float(low), float(high)) for low, high in limits]
         search = maximise(some, [some.vector[free]], ends, report, finish=False, iterations=most)
+        search = search.called(what)
+        paths += search.paths
         position = objective.position(some.whole(search.theta))
         evaluations, taken = evaluations + search.evaluations, taken + search.iterations
         failures += search.failures
@@ -161,7 +164,8 @@ def climb(
         told.append(f"{what}: {search.evaluations} evaluations to {search.value:.1f}, {seconds:.1f} s")
         if search.stopped in ("time limit", "interrupted"):
             break
-    found = Search(position.space.theta, search.value, search.stopped, taken, evaluations, 1, failures)
+    counts = taken, evaluations, 1, failures
+    found = Search(position.space.theta, search.value, search.stopped, *counts, paths=paths)
     return position, found, told
 
 

@@ -195,12 +195,12 @@ def _encode_object(value: Any, where: str, arrays: Arrays | None) -> dict[str, A
 
 
 def _stored_fields(cls: Any) -> list[dataclasses.Field[Any]]:
-    """The fields that a constructor takes; any other it computes itself."""
+    """The fields that a constructor takes and a file holds; any other it computes itself, or does without."""
     for field in dataclasses.fields(cls):
         if not field.init and "support" in field.metadata:
             cause = "is a parameter that its constructor does not take, so it cannot be restored"
             raise ModelFileError(f"{cls.__name__}.{field.name} {cause}.")
-    return [field for field in dataclasses.fields(cls) if field.init]
+    return [f for f in dataclasses.fields(cls) if f.init and f.metadata.get("saved", True)]
 
 
 # Classes. ---------------------------------------------------------------------------------------------------

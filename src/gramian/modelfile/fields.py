@@ -19,7 +19,7 @@ from gramian.linalg.state import shown
 def check_fields(cls: Any, values: Mapping[str, Any], where: str) -> None:
     """Raises where a field has a value of another type than its class declares."""
     for field in dataclasses.fields(cls):
-        if "support" in field.metadata or not field.init:
+        if "support" in field.metadata or field.name not in values:
             continue
         value, hint = values[field.name], _hints(cls)[field.name]
         # a float by itself may be inf or nan (an evidence that is not computed); one among others is finite

@@ -45,6 +45,8 @@ STYLE: dict[Any, Any] = {
 LONG, LINE, TICK = 22, 30, 14  # letters of a name, of a line of one, and of one below a tick
 DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1)), (0, (1, 1)))
 
+NEAREST = 0.08  # of an axis, from one number below it to the next
+
 
 def page(summary: Summary) -> str:
     """A summary as one HTML page with its pictures."""
@@ -155,10 +157,8 @@ def coverage(axis: Axes, data: Mapping[str, Any]) -> None:
 def residuals(axis: Axes, data: Mapping[str, Any]) -> None:
     """Normal scores along a column."""
     x, z = data["x"], data["z"]
-    if "words" in data:
-        x = x + 0.5 * (
-            np.arange(len(x)) * 0.6180339887498949 % 1.0 - 0.5
-        )  # side by side, so that all are seen
+    if apart := _apart(data):  # side by side, so that all are seen
+        x = x + 0.5 * apart * (np.arange(len(x)) * 0.6180339887498949 % 1.0 - 0.5)
     many = len(z) > 120
     for level, dash in ((0.0, "-"), (-1.96, "--"), (1.96, "--")):
         axis.axhline(level, color=INK, linewidth=0.9, linestyle=dash)
@@ -191,9 +191,10 @@ def curve(axis: Axes, data: Mapping[str, Any]) -> None:
         axis.plot(
             data["rows_x"], data["rows_y"], "o", color=INK, markersize=2.2, markeredgewidth=0, alpha=0.55
         )
-    if "words" in data:
+    if apart := _apart(data):
         axis.vlines(x, low, high, color=BLUE, alpha=0.4, linewidth=7)
         axis.plot(x, mean, "_", color=BLUE, markersize=12, markeredgewidth=2)
+        axis.set_xlim(float(np.min(x)) - 0.6 * apart, float(np.max(x)) + 0.6 * apart)
     else:
         axis.fill_between(x, low, high, color=BLUE, alpha=0.22, linewidth=0)
         axis.plot(x, mean, color=BLUE, linewidth=1.6)
@@ -204,7 +205,7 @@ def curve(axis: Axes, data: Mapping[str, Any]) -> None:
 def probabilities(axis: Axes, data: Mapping[str, Any]) -> None:
     """The probability of each label along a column."""
     x, colours = data["x"], (BLUE, ORANGE, GREEN, INK)
-    marker = "o" if "words" in data else ""
+    marker = "o" if _apart(data) else ""
     for k, (label, p) in enumerate(zip(data["labels"], data["P"], strict=True)):
         style: dict[str, Any] = {
             "linestyle": DASHES[k % len(DASHES)],
@@ -243,6 +244,13 @@ DRAWN: dict[str, Callable[[Axes, Mapping[str, Any]], None]] = {
 }
 
 
+def _apart(data: Mapping[str, Any]) -> float:
+    """How far the next of few values is, of a column that has no more than these; 0 of any other."""
+    if "words" in data:
+        return 1.0
+    return float(np.min(np.diff(data["values"]))) if "values" in data else 0.0
+
+
 def along(axis: Axes, data: Mapping[str, Any]) -> None:
     """Names an axis along a column: words and dates as people read them."""
     axis.set_xlabel("\n".join(in_lines(data["column"], LINE)))
@@ -256,7 +264,15 @@ def along(axis: Axes, data: Mapping[str, Any]) -> None:
             for label in axis.get_xticklabels():
                 label.set_horizontalalignment("right")
         return
-    if "origin" not in data:
+    if "values" in data:
+        values = [float(value) for value in data["values"]]
+        shown, room = values[:1], NEAREST * (values[-1] - values[0])
+        for value in values[1:-1]:
+            if min(value - shown[-1], values[-1] - value) >= room:
+                shown.append(value)
+        shown.append(values[-1])
+        axis.set_xticks(shown, [f"{value:.4g}" for value in shown])
+    elif "origin" not in data:
         axis.locator_params(axis="x", nbins=6)
     else:
         from gramian.plots.dateaxis import DateTicks, DateWords  # which needs matplotlib

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from gramian.arrays import Array, is_whole
+from gramian.data.inputs import read_features
 from gramian.errors import ParameterError
 from gramian.estimators.deep import DeepEstimator
-from gramian.plots.common import given_axes, new_axes
+from gramian.plots.common import given_axes, name_axis, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +48,9 @@ def plot_layers(
     if not is_whole(draws):
         raise ParameterError(f"draws={draws!r} must be a whole number from 1 on.")
     rows = _rows(gp) if X is None else X
-    found = [gp.sample_layers(rows, random_state=[random_state, k]) for k in range(draws)]
+    columns = gp.fitted_.columns if gp.__sklearn_is_fitted__() else read_features(rows)[1]
+    seeds = [[random_state, k] for k in range(draws)]
+    found = [gp.sample_layers(X, seed) if X is not None else gp.layers_at(rows, seed) for seed in seeds]
     inputs = found[0][0]
     panels, one = len(found[0]) - 1, inputs.shape[1] == 1
     axes = _axes(ax, panels)
@@ -58,11 +61,14 @@ def plot_layers(
             shown.set_cmap(COLOURS)
         last = k == panels - 1
         axis.set_title("f" if last else f"what layer {k + 2} sees")
-        axis.set_xlabel("input" if one else "first column of the input" if last else "first column")
+        if one or last:
+            name_axis(axis.xaxis, columns, 0)
+        else:
+            axis.set_xlabel("first column")
         axis.set_ylabel("f" if last else "first column" if one else "second column")
         axis.spines[["top", "right"]].set_visible(False)
     figure = cast("Figure", axes[0].figure)
-    figure.colorbar(shown, ax=axes, label="input" if one else "first column of the input")
+    name_axis(figure.colorbar(shown, ax=axes).ax.yaxis, columns, 0)
     return figure
 
 

@@ -258,7 +258,7 @@ def _effects(learned: Any, order: Sequence[int]) -> Section | None:
         rows = np.tile(pictured.typical(seen, learned.columns), (len(x), 1))
         rows[:, j] = x
         try:
-            pictures += pictured.curves(learned, rows, x, j, part)
+            pictures += pictured.curves(learned, rows, x, j, part, seen[:, j])
         except GramianError:
             return None
     others = (

@@ -17,6 +17,7 @@ MOST_DOTS = 400  # of a picture: more cannot be told apart, and make the page la
 MOST_LINES = 6
 POINTS, MOST_POINTS = 80, 800  # along a column
 A_LENGTH = 4  # points within a length of change
+FEW_VALUES, ROWS_A_VALUE = 8, 5  # of a column of numbers that is drawn value by value, as an indicator is
 
 
 def observed(output: Output, several: bool) -> Picture:
@@ -79,7 +80,7 @@ def residuals(
             "residuals",
             f"residuals{named(output, several)} along {columns.names[j]}",
             "Each dot is a row: how far off, in standard deviations. 95 of 100 lie between the lines.",
-            {"x": X[:, j], "z": z, **axis_of(columns, j)},
+            {"x": X[:, j], "z": z, **axis_of(columns, j, held.X[:, j])},
         )
         for j in order
     ]
@@ -129,6 +130,9 @@ def points(fitted: Any, seen: Array, j: int) -> tuple[Array, float]:
     categories = fitted.columns.categories
     if j in categories:
         return np.arange(float(len(categories[j]))), 1.0
+    values = few_values(fitted.columns, j, seen[:, j])
+    if values is not None:
+        return values, 1.0
     low, high = float(np.min(seen[:, j])), float(np.max(seen[:, j]))
     lengths = [own for k, own in fitted.model.kernel.change_lengths(range(seen.shape[1])) if k == j]
     shortest = min(lengths, default=np.inf) if not fitted.model.deeper else np.inf
@@ -138,10 +142,20 @@ def points(fitted: Any, seen: Array, j: int) -> tuple[Array, float]:
     return np.linspace(high - part * (high - low), high, count), part
 
 
-def curves(learned: Any, rows: Array, x: Array, j: int, part: float) -> list[Picture]:
-    """Predictions, or probabilities, at rows that differ in column j alone, where it is x."""
+def few_values(columns: Columns, j: int, seen: Array) -> Array | None:
+    """The values of a column of numbers, in their order, where it has a few that come again and again: what
+    lies between 0 and 1 of an indicator is nothing that there is."""
+    if j in columns.readings and columns.readings[j].origin is not None:
+        return None
+    values = np.unique(seen[np.isfinite(seen)])
+    return values if 1 < len(values) <= FEW_VALUES and len(seen) >= ROWS_A_VALUE * len(values) else None
+
+
+def curves(learned: Any, rows: Array, x: Array, j: int, part: float, seen: Array) -> list[Picture]:
+    """Predictions, or probabilities, at rows that differ in column j alone, where it is x. `seen`: the column
+    of the rows of the fit."""
     fitted, columns = learned.first, learned.columns
-    axis = axis_of(columns, j)
+    axis = axis_of(columns, j, seen)
     remark = f" The last {100 * part:.0f} % of it: more would be too fine to see." if part < 1 else ""
     if learned.classes is not None:
         P = learned.probabilities(rows)
@@ -173,10 +187,14 @@ def curves(learned: Any, rows: Array, x: Array, j: int, part: float) -> list[Pic
     return found
 
 
-def axis_of(columns: Columns, j: int) -> dict[str, Any]:
-    """How the numbers of a column are read: its name and unit, words, or dates."""
+def axis_of(columns: Columns, j: int, seen: Array) -> dict[str, Any]:
+    """How the numbers of a column are read: its name and unit, words, or dates; and its values, where they
+    are few."""
     reading = columns.readings.get(j)
     found: dict[str, Any] = {"column": columns.names[j]}
+    values = few_values(columns, j, seen)
+    if values is not None and not (reading is not None and reading.words):
+        found["values"] = values
     if reading is None:
         return found
     if reading.words:
