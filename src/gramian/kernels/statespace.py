@@ -22,13 +22,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import register_dataclass
 from numpy.typing import NDArray
 
 Matrix = NDArray[Any]  # of objects: numbers and JAX arrays (c,)
@@ -39,7 +40,10 @@ GAMMA_TERMS = 14  # of a series for x <= 1: the next is 1e-16 of the first
 
 
 class Block(ABC):
-    """A Markov process with one output. Its emission must not depend on parameters."""
+    """A Markov process with one output. Its emission must not depend on parameters.
+
+    Blocks are trees of JAX with their parameters as leaves: those of one form, as the waves of a periodic
+    kernel are, are made for all of them at once, with parameters (n, 1) and times (1, c)."""
 
     size: int  # of the state
 
@@ -111,6 +115,7 @@ def _crossed(blocks: Sequence[Block]) -> Block:
 # Blocks of blocks. ------------------------------------------------------------------------------------------
 
 
+@register_dataclass
 @dataclass(frozen=True)
 class ScaledBlock(Block):
     """c times the variances."""
@@ -133,6 +138,7 @@ class ScaledBlock(Block):
         return self.inner.emission(t)
 
 
+@register_dataclass
 @dataclass(frozen=True)
 class CrossedBlock(Block):
     """The product of two independent processes has the product of their covariances."""
@@ -156,12 +162,13 @@ class CrossedBlock(Block):
         return kron(self.left.emission(t)[None], self.right.emission(t)[None])[0]
 
 
+@register_dataclass
 @dataclass(frozen=True)
 class WarpedBlock(Block):
     """A process multiplied with a function of time, in JAX: one point (1,) to a number."""
 
     inner: Block
-    function: Callable[[Any], Any]
+    function: Callable[[Any], Any] = field(metadata={"static": True})
 
     @property
     def size(self) -> int:  # type: ignore[override]  # derived from its parts
@@ -237,6 +244,7 @@ def gammas(x: jax.Array, m: int, decay: jax.Array) -> list[jax.Array]:
     return out[::-1]
 
 
+@register_dataclass
 @dataclass(frozen=True)
 class Decay(Block):
     """k = exp(-r), r = rate (t - s): Matern-1/2."""
@@ -252,6 +260,7 @@ class Decay(Block):
         return matrix([[1.0]])
 
 
+@register_dataclass
 @dataclass(frozen=True)
 class SmoothDecay(Block):
     """k = (1 + r) exp(-r): Matern-3/2."""
@@ -271,6 +280,7 @@ class SmoothDecay(Block):
         return matrix([[1.0, 0.0], [0.0, 1.0]])
 
 
+@register_dataclass
 @dataclass(frozen=True)
 class SmootherDecay(Block):
     """k = (1 + r + r^2 / 3) exp(-r): Matern-5/2."""
@@ -305,6 +315,7 @@ def _steps(rate: Any, s: jax.Array, t: jax.Array) -> jax.Array:
 # Waves, constants, polynomials. -----------------------------------------------------------------------------
 
 
+@register_dataclass
 @dataclass(frozen=True)
 class WaveBlock(Block):
     """k = variance cos(2 pi (t - s) / period)."""
@@ -330,12 +341,13 @@ def cosine_series(x: Any, terms: int) -> jax.Array:
     return jnp.asarray(table / NODES) @ jnp.exp(x * (np.cos(u) - 1))
 
 
+@register_dataclass
 @dataclass(frozen=True)
 class Monomial(Block):
     """k = variance (s t)^power: a random number times t^power."""
 
     variance: Any
-    power: int = 0
+    power: int = field(default=0, metadata={"static": True})
     size = 1
 
     def step(self, s: jax.Array, t: jax.Array) -> tuple[Matrix, Matrix]:
@@ -352,6 +364,7 @@ class Monomial(Block):
 # the law of the nearer point given the farther one is known. ------------------------------------------------
 
 
+@register_dataclass
 @dataclass(frozen=True)
 class WalkBlock(Block):
     """k = min(|s|, |t|) on one side of 0, and 0 across it."""
@@ -368,6 +381,7 @@ class WalkBlock(Block):
         return matrix([[jnp.abs(t)]])
 
 
+@register_dataclass
 @dataclass(frozen=True)
 class IntegratedWalk(Block):
     """The integral from 0 of Brownian motion, and that motion."""

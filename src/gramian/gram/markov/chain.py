@@ -28,9 +28,10 @@ from gramian.kernels.base import TERMS, Kernel
 from gramian.linalg.threads import each
 from gramian.params.tree import leaves
 
-WIDTHS = (1, 8, 16, 64, 128, 160, 208, 256)  # chunks side by side: few programs to compile
-# up to so many numbers of a state, the chunks side by side whose matrices stay in a core's cache
-WIDE = ((4, 256), (10, 64), (float("inf"), 16))
+# Up to so many numbers of a state: chunks side by side, at most as many as have matrices that stay in a
+# core's cache. Of few sizes, since each is a program to compile, and that of a large state takes longer to
+# compile than it would work on chunks that are empty
+WIDTHS = ((4, (1, 8, 16, 64, 128, 160, 208, 256)), (10, (16, 64)), (float("inf"), (16,)))
 COLUMNS = (1, 4, 16, 64)  # right-hand sides, padded to one of these
 EPS = float(np.finfo(np.float64).eps)
 
@@ -47,9 +48,9 @@ class Chain:
         form = self.kernel.state_space(tuple(range(d)), terms)
         assert form is not None
         self.size = form.size
-        chunks, most = -(-self.n // LENGTH), next(width for size, width in WIDE if self.size <= size)
-        self.pieces = -(-chunks // most)
-        self.width = next(w for w in WIDTHS if w >= -(-chunks // self.pieces))
+        chunks, widths = -(-self.n // LENGTH), next(widths for size, widths in WIDTHS if self.size <= size)
+        self.pieces = -(-chunks // widths[-1])
+        self.width = next(w for w in widths if w >= -(-chunks // self.pieces))
         self.t = self.cut(t, t[-1])
         before = np.concatenate([t[:1], self.t.reshape(-1)[LENGTH - 1 : -1 : LENGTH]])
         self.before = before.reshape(self.pieces, self.width)

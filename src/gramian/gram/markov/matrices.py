@@ -2,7 +2,8 @@
 
 Those of small states are NumPy arrays of objects, entry by entry a JAX array (c,): all loops over entries are
 written out, zeros left out, and XLA puts them into few loops over the chunks (65,536 rows, s = 2: 3.9 ms,
-arrays (s, s, c) 9.2). Larger ones are such arrays, in which blocks on the diagonal are used.
+arrays (s, s, c) 9.2). Larger ones are such arrays, in which groups of like blocks on the diagonal are used:
+a program of many waves is as long as one of a few.
 """
 
 from __future__ import annotations
@@ -124,6 +125,22 @@ def inner(u: jax.Array, v: jax.Array) -> jax.Array:
     total = u[:, None, 0] * v[None, :, 0]
     for p in range(1, u.shape[1]):
         total = total + u[:, None, p] * v[None, :, p]
+    return total
+
+
+def inner_each(u: jax.Array, v: jax.Array) -> jax.Array:
+    """u v' of the right-hand sides of n blocks, (b, n, q, c) each: (b, b, n, c)."""
+    total = u[:, None, :, 0] * v[None, :, :, 0]
+    for p in range(1, u.shape[2]):
+        total = total + u[:, None, :, p] * v[None, :, :, p]
+    return total
+
+
+def mm_each(N: jax.Array, M: jax.Array) -> jax.Array:
+    """N'M of the columns of n blocks, (s, b, n, c) each: (b, b, n, c)."""
+    total = N[0, :, None] * M[0, None]
+    for k in range(1, len(N)):
+        total = total + N[k, :, None] * M[k, None]
     return total
 
 

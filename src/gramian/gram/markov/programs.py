@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from gramian.forks import compiled
 from gramian.gram.markov.matrices import (
@@ -229,6 +230,8 @@ def smooth(d: int, terms: int, kernel: Kernel, rows: Rows, ends: Ends, read: jax
     """`read` (s,): which entries of the state make up the g that is asked for: all, or those of a summand."""
     shapes = _shapes(d, terms, kernel, rows)
 
+    read = read[np.array(shapes.order)]
+
     def asked(H: Mat) -> Mat:
         return vector([H[k] * read[k] for k in range(len(H))]) if unrolled(H) else H * read[:, None]
 
@@ -299,30 +302,33 @@ def pulled(d: int, terms: int, kernel: Kernel, rows: Rows, ends: Ends, B: jax.Ar
         (before, t, *site), start = both
         steps = shapes.steps(before, t)
 
-        def entries(kernel: Kernel) -> list[jax.Array]:
-            found = _shapes(d, terms, kernel, rows).steps(before, t)
-            return found.arrays[: found.differ]
+        def entries(leaves: Any) -> list[jax.Array]:
+            return shapes.with_leaves(leaves).steps(before, t).arrays[: steps.differ]
 
         _, kept = jax.lax.scan(lambda c, r: ahead(steps, c, r), start, (steps.arrays, site))
         state, (alpha, precision, weights) = jax.lax.scan(
             lambda c, r: back(steps, c, r), carry[:2], (steps.arrays, site[0], kept), reverse=True
         )
         total = jax.tree_util.tree_map(
-            jnp.add, carry[2], jax.vjp(entries, kernel)[1](steps.by_entry(weights))[0]
+            jnp.add, carry[2], jax.vjp(entries, shapes.leaves)[1](steps.by_entry(weights))[0]
         )
         return (*state, total), (alpha, precision)
 
     begin, end = _ends(shapes, rows, ends)
     segments = rows.segments()
     _, starts = jax.lax.scan(over_segment, begin, segments)
-    none = jax.tree_util.tree_map(jnp.zeros_like, kernel)
+    none = jax.tree_util.tree_map(jnp.zeros_like, shapes.leaves)
     (ell, N, total), (alpha, precision) = jax.lax.scan(
         back_over_segment, (*end, none), (segments, starts), reverse=True
     )
     ell, N = shapes.columns(ell), shapes.half(N)
     by_P = shapes.dense(added(weighed(ell, B, ell), scaled_all(N, -0.5 * q)))
-    _, pull = jax.vjp(lambda kernel: _first(_shapes(d, terms, kernel, rows), rows), kernel)
-    total = jax.tree_util.tree_map(jnp.add, total, pull(by_P)[0])
+
+    def parts(kernel: Kernel) -> Any:
+        own = _shapes(d, terms, kernel, rows)
+        return own.leaves, _first(own, rows)
+
+    (total,) = jax.vjp(parts, kernel)[1]((total, by_P))
     alpha, precision = (x.reshape(LENGTH, *x.shape[2:]) for x in (alpha, precision))
     return total, jnp.transpose(alpha, (2, 0, 1)), precision.T
 
@@ -333,8 +339,7 @@ def transitions(d: int, terms: int, kernel: Kernel, s: jax.Array, t: jax.Array) 
     form = kernel.state_space(tuple(range(d)), terms)
     assert form is not None
     shapes = Shapes(form, t.shape[0], 1)
-    pairs = [block.step(s, t) for block in form.blocks]
-    parts = *(shapes.diagonal([pair[k] for pair in pairs]) for k in range(2)), shapes.covariance(s)
+    parts = *shapes.transition(s, t), shapes.covariance(s)
     A, Q, P = (jnp.moveaxis(shapes.dense(part), -1, 0) for part in parts)
     H = shapes.emission(t)
     return A, Q, P, jnp.stack([shapes.full(x) for x in H], axis=1)
