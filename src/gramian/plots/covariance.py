@@ -18,14 +18,14 @@ MOST_MARKS = 60  # rows that are marked: more are a line
 COLOURS = "cividis"
 
 
-class Conditioned(Protocol):
+class HasInsides(Protocol):
     """A fitted estimator, or what `GP.condition` gives."""
 
     def insides(self) -> Insides: ...
 
 
 def plot_covariance(
-    post: Conditioned, X: Any = None, *, column: str | int = 0, output: int = 0, ax: Any = None
+    post: HasInsides, X: Any = None, *, column: str | int = 0, output: int = 0, ax: Any = None
 ) -> Figure:
     """Two pictures of one scale: cov(f(x), f(x')) before the rows were seen and after. Marks at the edges are
     the rows: near them f is known, and nothing is left to vary together.

@@ -11,7 +11,7 @@ from gramian.arrays import Array
 from gramian.errors import NumericalError, ParameterError
 from gramian.fitting import Objective
 from gramian.plots.common import ORANGE, check_points, given_axes, legend_above, legend_within, new_axes
-from gramian.plots.covariance import Conditioned
+from gramian.plots.covariance import HasInsides
 from gramian.report.insides import Insides
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ COLOURS = "cividis"
 
 
 def plot_evidence(
-    post: Conditioned,
+    post: HasInsides,
     first: str,
     second: str,
     *,

@@ -15,7 +15,7 @@ from gramian.arrays import Array, is_whole
 from gramian.errors import ParameterError
 from gramian.kernels.base import ImagePatches
 from gramian.plots.common import given_axes, new_axes
-from gramian.plots.covariance import Conditioned
+from gramian.plots.covariance import HasInsides
 from gramian.report.insides import Insides
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ GREY, COLOURS = "gray_r", "cividis"
 
 
 def plot_patches(
-    gp: Conditioned, X: Any = None, *, output: int = 0, n_images: int = IMAGES, ax: Any = None
+    gp: HasInsides, X: Any = None, *, output: int = 0, n_images: int = IMAGES, ax: Any = None
 ) -> Figure:
     """Of a model with a Convolutional kernel: the weights of its patches, by the place of their first pixel;
     up to 36 of its inducing patches, from those that lower f most to those that raise it most; and images,

@@ -20,7 +20,7 @@ from gramian.plots.common import (
     look,
     new_axes,
 )
-from gramian.plots.covariance import Conditioned
+from gramian.plots.covariance import HasInsides
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ LETTERS = 34
 SPREAD = 20.0  # of largest to smallest, beyond which a positive parameter is drawn by its logarithm
 
 
-def plot_search(fitted: Conditioned, *, parameters: int | None = None, ax: Any = None) -> Figure:
+def plot_search(fitted: HasInsides, *, parameters: int | None = None, ax: Any = None) -> Figure:
     """The height (log evidence and log prior) of each evaluation of the search, and the parameters that moved
     most, from the first search to the last one. A line rises to a plateau where a search has converged;
     several searches are restarts, models that were compared, or stages on more rows.

@@ -182,8 +182,8 @@ def curves(learned: Any, rows: Array, x: Array, j: int, part: float, seen: Array
             inside = np.flatnonzero((x[0] <= X) & (x[-1] >= X) & np.isfinite(Y))
             inside = inside[dots(len(inside))]
             data |= {"rows_x": X[inside], "rows_y": Y[inside]}
-        seen = f"The mean, and the 95 % interval of a new observation.{remark}"
-        found.append(Picture("curve", f"predictions of {name} along {columns.names[j]}", seen, data))
+        told = f"The mean, and the 95 % interval of a new observation.{remark}"
+        found.append(Picture("curve", f"predictions of {name} along {columns.names[j]}", told, data))
     return found
 
 

@@ -30,7 +30,7 @@ from gramian.gram.markov.matrices import (
 from gramian.kernels.statespace import Block, Matrix, StateForm, matrix, plus, vector
 
 
-class Group(NamedTuple):
+class BlockGroup(NamedTuple):
     """Blocks of one form, which differ in parameters alone."""
 
     like: Any  # their structure as a tree of JAX, with those numbers that are known when it is written down
@@ -57,7 +57,7 @@ class Group(NamedTuple):
         return jnp.stack(flat).reshape(*entries.shape, self.many, *after)
 
 
-def grouped(blocks: Sequence[Block], together: bool) -> tuple[Group, ...]:
+def grouped(blocks: Sequence[Block], together: bool) -> tuple[BlockGroup, ...]:
     """Those of one form together, or each alone."""
     members: dict[Any, list[int]] = {}
     for k, block in enumerate(blocks):
@@ -69,7 +69,7 @@ def grouped(blocks: Sequence[Block], together: bool) -> tuple[Group, ...]:
         columns = list(zip(*(jax.tree_util.tree_leaves(blocks[k]) for k in own), strict=True))
         rest = [column for column, number in zip(columns, known, strict=True) if number is None]
         one = tuple(_of_all([jnp.asarray(x, jnp.float64) for x in column], column) for column in rest)
-        found.append(Group((structure, known), one, tuple(own), blocks[own[0]].size))
+        found.append(BlockGroup((structure, known), one, tuple(own), blocks[own[0]].size))
     return tuple(found)
 
 
@@ -89,14 +89,14 @@ class Shapes:
     form: StateForm
     c: int  # chunks
     q: int
-    known: tuple[Group, ...] | None = field(default=None, repr=False)  # with parameters of their own
+    known: tuple[BlockGroup, ...] | None = field(default=None, repr=False)  # with parameters of their own
 
     @property
     def unrolled(self) -> bool:
         return self.form.size <= UNROLLED
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[BlockGroup, ...]:
         return grouped(self.form.blocks, not self.unrolled) if self.known is None else self.known
 
     @property
@@ -235,7 +235,7 @@ class Steps(ABC):
         self.differ = len(self.arrays)  # depend on parameters: an emission does not
         self.H = [self._held(own) for own in H]
 
-    def _held(self, M: Matrix, group: Group | None = None) -> Matrix:
+    def _held(self, M: Matrix, group: BlockGroup | None = None) -> Matrix:
         """With numbers of arrays in place of them: (rows, c), or those of a group (rows, n, c)."""
         shape = self._shape(group)
         out = np.empty(M.shape, dtype=object)
@@ -249,7 +249,7 @@ class Steps(ABC):
                 out[at] = self._number[id(x)]
         return out
 
-    def _shape(self, group: Group | None) -> tuple[int, ...]:
+    def _shape(self, group: BlockGroup | None) -> tuple[int, ...]:
         *rows, c = self.rows
         many = group is not None and not self.shapes.unrolled
         return (*rows[:-1], group.many, c) if group is not None and many else self.rows
