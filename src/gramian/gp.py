@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gramian.arrays import Array
+from gramian.arrays import Array, real_numbers
 from gramian.choose.words import NAMED, RULES, as_method, rule_for
 from gramian.data.columns import Columns
 from gramian.engines.base import Engine, Workspace
@@ -41,6 +41,7 @@ from gramian.inference.conjugate import Conjugate
 from gramian.inference.model import Data, Evidence, Model
 from gramian.kernels.base import Column, Kernel
 from gramian.likelihoods import Gaussian, Likelihood
+from gramian.linalg import memory
 from gramian.means import ConstantMean, LinearMean, Mean, ZeroMean
 from gramian.params import Parameter, fixed
 from gramian.processes.base import Process
@@ -50,6 +51,7 @@ from gramian.report.insides import Insides
 from gramian.solvers.base import SolveOutcome
 
 Seed = int | np.random.Generator
+SHORT = "This", "Give fewer rows or points, or close other programs."
 
 MEANS = {"zero": ZeroMean, "constant": ConstantMean, "linear": LinearMean}
 
@@ -69,11 +71,13 @@ class Functions(ABC):
     def _process(self, X: ArrayLike) -> tuple[Process, Array, bool]:
         """The process, the points (n, d), and whether answers have an axis of outputs."""
 
+    @memory.translated(*SHORT)
     def mean(self, X: ArrayLike) -> Array:
         """E f(x): (n,), or (n, q)."""
         process, points, several = self._process(X)
         return _shaped(process.mean(points), several)
 
+    @memory.translated(*SHORT)
     def moments(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of f(x)."""
         process, points, several = self._process(X)
@@ -84,11 +88,13 @@ class Functions(ABC):
         """The variance of f(x)."""
         return self.moments(X)[1]
 
+    @memory.translated(*SHORT)
     def cov(self, X: ArrayLike) -> Array:
         """Covariance of f at all pairs of points: (n, n), or (n, n, q)."""
         process, points, several = self._process(X)
         return _shaped(process.cov(points), several)
 
+    @memory.translated(*SHORT)
     def sample(self, X: ArrayLike, n_samples: int = 1, seed: Seed = 0) -> Array:
         """Joint draws of f: (n, n_samples), or (n, q, n_samples)."""
         process, points, several = self._process(X)
@@ -97,6 +103,7 @@ class Functions(ABC):
         draws = process.sample(np.random.default_rng(seed), points, int(n_samples))
         return draws if several else draws[:, 0]
 
+    @memory.translated(*SHORT)
     def gradient(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of df/dx: (n, d) each, or (n, d, q)."""
         process, points, several = self._process(X)
@@ -191,6 +198,7 @@ class GP(Functions):
 
     # With data. ---------------------------------------------------------------------------------------------
 
+    @memory.translated(*SHORT)
     def condition(
         self,
         X: ArrayLike,
@@ -215,6 +223,7 @@ class GP(Functions):
         process, evidence, outcome, _ = scheme.infer(model, data)
         return ConditionedGP(self, process, evidence, outcome, scheme, data, model, several)
 
+    @memory.translated(*SHORT)
     def fit(
         self,
         X: ArrayLike,
@@ -239,13 +248,15 @@ class GP(Functions):
     def _given(self, X: ArrayLike, y: ArrayLike, noise_var: ArrayLike | None) -> tuple[Model, Data, bool]:
         points, names = _points(X)
         model = _resolved(self.model, names)
-        Y = np.array(y, dtype=np.float64)  # a copy: a posterior must not change with its data
+        Y = _numbers(y, "y")
         if Y.ndim not in (1, 2) or len(Y) != len(points):
             takes = "give one value a row, (n,), or a table (n, q)"
             raise InputError(f"y has shape {Y.shape}, but X has {len(points)} rows: {takes}.")
-        known = None if noise_var is None else np.array(noise_var, dtype=np.float64)
-        if known is not None and (known.shape != (len(points),) or not np.all(known >= 0)):
-            takes = f"one variance from 0 on for each of the {len(points)} rows"
+        known = None if noise_var is None else _numbers(noise_var, "noise_var")
+        if known is not None and (
+            known.shape != (len(points),) or not np.all((known >= 0) & np.isfinite(known))
+        ):
+            takes = f"one variance, finite and from 0 on, for each of the {len(points)} rows"
             raise InputError(f"noise_var has shape {known.shape}; give {takes}.")
         if np.any(np.isinf(Y)):
             raise InputError("y has infinite values. Leave them out; NaN says that nothing was observed.")
@@ -305,6 +316,7 @@ class ConditionedGP(Functions):
             raise InputError(f"X has {points.shape[1]} columns, but the data have {self.data.X.shape[1]}.")
         return self.process, points, self.several
 
+    @memory.translated(*SHORT)
     def predict(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of a new observation y at x, noise included; where the likelihood reads more
         columns, with their defaults."""
@@ -316,6 +328,7 @@ class ConditionedGP(Functions):
         answers = ask(likelihood, "predictive", _beside(likelihood, len(mean)), mean, var)
         return answers[:, 0], answers[:, 1]
 
+    @memory.translated(*SHORT)
     def log_evidence(self, values: Mapping[str, ArrayLike] | None = None) -> float:
         """log p(y) at these values of the parameters, or at the posterior's own; landmarks stay."""
         if not values:
@@ -330,6 +343,7 @@ class ConditionedGP(Functions):
         read = lambda X: _points(X)[0]  # noqa: E731
         return Insides(objective, self.data.scale, self.process, columns, found, read)
 
+    @memory.translated(*SHORT)
     def evidence_gradient(self, values: Mapping[str, ArrayLike] | None = None) -> dict[str, Array]:
         """d log p(y) / d parameter by path, at the same values; of learned landmarks under "points"."""
         model = _moved(self.model, values or {})
@@ -337,6 +351,7 @@ class ConditionedGP(Functions):
         paths = [*model.parameters(), *(["points"] if self.scheme.free.size else [])]
         return {path: np.asarray(slope) for path, slope in zip(paths, gradients, strict=True)}
 
+    @memory.translated(*SHORT)
     def loo(self) -> LeftOut:
         """Each observation as all the others predict it, with these parameters; nothing is fitted again."""
         likelihood, Y = self.model.likelihood, self.data.Y
@@ -384,11 +399,7 @@ def _mean(given: object) -> Mean:
 def _points(X: ArrayLike) -> tuple[Array, list[str]]:
     """A table of finite numbers, and the names of its columns."""
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    try:
-        points = np.array(X, dtype=np.float64)
-    except (TypeError, ValueError):
-        cure = "A GP takes numbers; GPRegressor takes text."
-        raise InputError(f"X has values that are no numbers. {cure}") from None
+    points = _numbers(X, "X")
     if points.ndim != 2:
         cure = "X[:, None] for one column" if points.ndim == 1 else "one point a row"
         raise InputError(f"X has shape {points.shape}, but a table (n, d) is expected: {cure}.")
@@ -397,6 +408,15 @@ def _points(X: ArrayLike) -> tuple[Array, list[str]]:
     if not np.all(np.isfinite(points)):
         raise InputError("X has values that are not finite numbers.")
     return points, names or [f"x{j}" for j in range(points.shape[1])]
+
+
+def _numbers(values: ArrayLike, name: str) -> Array:
+    """A copy: a posterior must not change with its data."""
+    found = real_numbers(values)
+    if found is None:
+        cure = "A GP takes numbers; GPRegressor takes text."
+        raise InputError(f"{name} has values that are no real numbers. {cure}")
+    return found.copy()
 
 
 def _resolved(model: Model, names: list[str]) -> Model:

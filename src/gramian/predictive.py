@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import elementwise
 from scipy.special import logsumexp, ndtr, ndtri
 
-from gramian.arrays import Array
+from gramian.arrays import Array, is_number, real_numbers
 from gramian.errors import InputError, ParameterError
 
 Entries = NDArray[np.intp]
@@ -162,6 +162,7 @@ class Predictive(ABC):
     def ends(self, level: Array, entries: Entries) -> tuple[Array, Array]:
         """Numbers that enclose the quantiles of these levels, (m,) each, but for rounding."""
         mean, std = (values.ravel()[entries] for values in self.moments)
+        level = np.clip(level, 1e-300, None)  # whose inverse is a number
         known = np.isfinite(mean) & np.isfinite(std)
         mean, std = np.where(known, mean, 0.0), np.where(known, std, 1.0)
         return mean - std * np.sqrt((1 - level) / level), mean + std * np.sqrt(level / (1 - level))
@@ -209,7 +210,9 @@ class Predictive(ABC):
 
     def checked(self, y: ArrayLike) -> Array:
         """y in the shape of `mean`."""
-        values, shape = np.asarray(y, dtype=np.float64), self.mean.shape
+        values, shape = real_numbers(y), self.mean.shape
+        if values is None:
+            raise InputError(f"y has {y!r}, but predictions are compared with numbers: one each.")
         if values.shape not in ((), shape):
             raise InputError(f"y has shape {values.shape}, but predictions have {shape}: one number each.")
         return np.broadcast_to(values, shape)
@@ -328,9 +331,14 @@ class Blend(Predictive):
 
     def __init__(self, parts: Sequence[Predictive], weights: ArrayLike | None = None) -> None:
         self.parts = tuple(parts)
-        given = np.ones(len(self.parts)) if weights is None else np.asarray(weights, dtype=np.float64)
+        given = real_numbers(np.ones(len(self.parts)) if weights is None else weights)
         shapes = [(len(self.parts),), (len(self.parts), len(self.parts[0]))] if self.parts else []
-        if given.shape not in shapes or np.any(given < 0) or not np.all(np.sum(given, axis=0) > 0):
+        if (
+            given is None
+            or given.shape not in shapes
+            or np.any(given < 0)
+            or not np.all(np.sum(given, axis=0) > 0)
+        ):
             rule = "one number from 0 on for each part, or for each part and row, not all of them 0"
             raise ParameterError(f"weights of {len(self.parts)} distributions are {rule}, not {weights!r}.")
         self.weights = given / np.sum(given, axis=0)
@@ -437,16 +445,22 @@ def log_normal(y: Array, mean: Array, var: Array) -> Array:
 
 def checked_levels(levels: ArrayLike) -> Array:
     """Levels of quantiles, (k,), when they lie between 0 and 1."""
-    p = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    given = real_numbers(levels)
+    p = np.zeros(0) if given is None else np.atleast_1d(given)
     if p.ndim != 1 or not p.size or not np.all((p > 0) & (p < 1)):
         cure = "Give numbers between 0 and 1, both excluded: quantiles=[0.1, 0.5, 0.9]."
         raise ParameterError(f"{levels!r} are no levels of quantiles. {cure}")
     return p
 
 
-def _ends(level: Any) -> tuple[float, float]:
-    """The levels of the ends of a central interval."""
-    if isinstance(level, bool) or not isinstance(level, (int, float, np.number)) or not 0 < level < 1:
+def check_level(level: Any) -> None:
+    """Refuses what is no probability of an interval."""
+    if not (is_number(level) and 0 < level < 1):
         cure = "Give one number between 0 and 1, both excluded, such as 0.95."
         raise ParameterError(f"{level!r} is no probability of an interval. {cure}")
+
+
+def _ends(level: Any) -> tuple[float, float]:
+    """The levels of the ends of a central interval."""
+    check_level(level)
     return (1 - float(level)) / 2, (1 + float(level)) / 2

@@ -65,7 +65,7 @@ class Scale(NamedTuple):
         try:
             low, high, kind = (*given, "")[:3]
             low, high = float(low), float(high)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ParameterError(
                 f'The variable {name!r} is {given!r}. Give (low, high), (low, high, "log") or (low, high,'
                 ' "int"), or a list of choices.'
@@ -90,7 +90,7 @@ class Scale(NamedTuple):
             return np.array([float(value == choice) for choice in self.choices])
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"{self.name}={value!r} is no number.") from None
         ends = np.array([self.low, number, self.high])
         if not (np.isfinite(number) and (self.kind != "log" or number > 0)):
@@ -180,7 +180,7 @@ class Design:
             self._inward(one)  # or it is refused
             try:
                 seen.append((dict(one), float("nan") if y is None else float(y)))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise InputError(f"The value {y!r} is no number. Tell None of a trial that failed.") from None
             if np.isinf(seen[-1][1]):
                 raise InputError("The value is infinite. Tell None of a trial that failed.")

@@ -27,6 +27,7 @@ from gramian.arrays import Array
 from gramian.errors import InputError
 from gramian.params import LogNormal, Normal, Tree, Value, param, positive, real
 
+FAR = 1e100  # whose square is a number still
 REACH = 3.0  # times as far from the average as any y, up to which y counts in means
 
 
@@ -100,7 +101,11 @@ class SinhArcsinh(Warp):
         _, tail, _, width = self._numbers()
         # log cosh, without the overflow of cosh
         steep = np.abs(inner) + np.log1p(np.exp(-2 * np.abs(inner))) - np.log(2)
-        return np.asarray(steep - 0.5 * np.log1p(u * u) + np.log(tail / width))
+        with np.errstate(over="ignore", invalid="ignore"):
+            root = np.where(np.abs(u) < FAR, 0.5 * np.log1p(u * u), np.log(np.maximum(np.abs(u), FAR)))
+            found = steep - root + np.log(tail / width)
+        # at the end of all numbers the density of w(y), which is 0, decides
+        return np.where(np.isinf(u), 0.0, found)
 
     def pull(self, Y: Array, W: Array) -> list[Array]:
         values = self._numbers()
@@ -142,8 +147,9 @@ class SinhArcsinh(Warp):
     def _inner(self, Y: Array) -> tuple[Array, Array]:
         """u, and tail asinh(u) - skew."""
         skew, tail, shift, width = self._numbers()
-        u = ((Y - np.array(self.loc)) / np.array(self.unit) - shift) / width
-        return u, tail * np.arcsinh(u) - skew
+        with np.errstate(over="ignore", invalid="ignore"):  # as above
+            u = ((Y - np.array(self.loc)) / np.array(self.unit) - shift) / width
+            return u, tail * np.arcsinh(u) - skew
 
 
 class Log(Warp):

@@ -309,3 +309,20 @@ def test_a_stream_without_end_is_refused_before_the_disk_is_full(tmp_path, start
         open_source(pipe, "y", memory_limit=4 * 10**6)
     feeding.join(60)
     assert sum(sent) < 100e6
+
+
+def test_a_whole_table_counts_against_the_limit(tmp_path, monkeypatch):
+    """Of what is read as a whole: series, and tables that predictions are compared with."""
+    monkeypatch.setattr(spool, "FLOOR", 10**6)
+    limit = 10**6
+    days = np.arange(12_000) + np.datetime64("1990-01-01")
+    (tmp_path / "d.csv").write_text("date,y\n" + "".join(f"{day},{k % 7}.5\n" for k, day in enumerate(days)))
+    assert len(read_table(tmp_path / "d.csv")) == 12_000
+    told = r"d\.csv, line \d{4}: to hold all cells up to here would take 1.* \(memory_limit=1000000\)"
+    with pytest.raises(MemoryLimitError, match=told):
+        read_table(tmp_path / "d.csv", limit)
+    with pytest.raises(MemoryLimitError, match="to hold all cells up to here"):
+        gramian.GPForecaster(memory_limit=limit).fit(tmp_path / "d.csv")
+    gp = gramian.GPRegressor("rbf", optimize=False, memory_limit=limit).fit([[0.0], [1.0]], [0.0, 1.0])
+    with pytest.raises(MemoryLimitError, match="to hold all cells up to here"):
+        gp.evaluate(tmp_path / "d.csv", "y")

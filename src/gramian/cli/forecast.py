@@ -43,10 +43,10 @@ def forecast_table(
         if path is not None:
             check_written(path)
     with checkpointed(gp, out, picture, parts, model, data):
-        gp.fit(read_table(data))
-    ahead: Any = (
-        {"horizon": _horizon(horizon)} if horizon is not None else {"dates": read_table(Path(str(future)))}
-    )
+        gp.fit(read_table(data, gp.memory_limit))
+    ahead: Any = {"horizon": _horizon(horizon)} if horizon is not None else {}
+    if future is not None:
+        ahead = {"dates": read_table(future, gp.memory_limit)}
     _written(out, gp.forecast(**ahead, level=level))
     if parts is not None:
         # regressors are not known beyond the table of the future

@@ -37,7 +37,7 @@ def reduce_table(
             check_output(path, asked.data)
     if out is not None:
         check_written(out)
-    table = read_table(asked.data)
+    table = read_table(asked.data, asked.memory_limit)
     beside = [] if label is None else [label]
     names = asked.features(table, beside)
     words = [] if asked.columns else [name for name in names if is_text(table, name)]

@@ -5,7 +5,9 @@ Columns of a DataFrame are read as they need it (readings.py), new data alike. M
 
 from __future__ import annotations
 
+import math
 import numbers
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_feature_names, _check_n_features, _get_feature_names
 
-from gramian.arrays import Array
+from gramian.arrays import Array, deviation
 from gramian.data import gaps
 from gramian.data.cells import Cells, cells_of, number, text_cells
 from gramian.data.columns import Columns, some_of
@@ -25,8 +27,11 @@ from gramian.data.readings import PLAIN, MisreadError, Reading
 from gramian.data.tables import NotNumbersError, Table, repeated
 from gramian.errors import InputError, InputTypeError, ParameterError, TableError
 from gramian.likelihoods import Likelihood
+from gramian.linalg import memory
 
 LARGEST_TARGET = 1e150  # of size, so that sums of squares are numbers
+# of a cell that is copied: a number, and whether it is finite; with the object that a range makes of it
+NUMBER_BYTES, OBJECT_BYTES = 9, 57
 
 __all__ = ["Columns", "is_frame", "some_of"]  # which are asked for here, too
 
@@ -34,27 +39,31 @@ __all__ = ["Columns", "is_frame", "some_of"]  # which are asked for here, too
 def spread(X: Array) -> Array:
     """The standard deviation of each column; where that is 0 (a constant column, a single row) a positive
     number of the column's own size."""
-    size = np.max(np.abs(X), axis=0)
-    # scaled first: squares of 1e200 would overflow
-    sd = np.std(X / np.where(size > 0, size, 1.0), axis=0) * size
-    return np.where(sd > 1e-14 * size, sd, np.where(size > 0, size, 1.0))
+    size, sd = np.max(np.abs(X), axis=0), deviation(X)
+    return np.where(sd > 1e-14 * size, sd, np.where(size > SMALLEST, size, 1.0))
 
 
-def read_features(X: Any, known: Columns | None = None, missing: str = "error") -> tuple[Array, Columns]:
+def read_features(
+    X: Any,
+    known: Columns | None = None,
+    missing: str = "error",
+    memory_limit: int | float | str | None = None,
+) -> tuple[Array, Columns]:
     """X as float64 (n, d), and its columns. With `known` columns, cells are read as they were before. Unless
-    `missing` is "error", missing cells are NaN."""
+    `missing` is "error", missing cells are NaN. What the copy of X takes counts against `memory_limit`."""
     if X is None:
         raise InputError("X is None; give a table with one row an observation.")
     if sparse.issparse(X):
         cure = "Give a dense array: X.toarray()."
         raise InputError(f"X is a sparse matrix, which a Gram matrix would fill anyway. {cure}")
     if is_frame(X):
+        hold("X", len(X) * len(X.columns), memory_limit)
         return _frame(X, known, missing)
     records = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], Mapping)
     if records or isinstance(X, Mapping) or getattr(getattr(X, "dtype", None), "names", None):
         what = "a list of records" if records else f"a {type(X).__name__} of named columns"
         raise InputError(f"X is {what}. Give a table: pandas.DataFrame(X).")
-    array = as_array(X, "X")
+    array = as_array(X, "X", memory_limit)
     if np.iscomplexobj(array):
         cure = "Give real and imaginary parts as columns."
         raise InputError(f"Complex data not supported: X has complex numbers. {cure}")
@@ -67,6 +76,8 @@ def read_features(X: Any, known: Columns | None = None, missing: str = "error") 
         kind = "scalar" if array.ndim == 0 else f"{array.ndim}D"
         raise InputError(f"Expected 2D array, got {kind} array instead: X must have rows and columns.")
     d = array.shape[1]
+    if known is None or array.dtype != np.float64 or not array.flags.c_contiguous:
+        hold("X", array.size, memory_limit)  # a view may say that it has more numbers than there is memory
     columns = known or Columns(tuple(f"x{j}" for j in range(d)))
     if array.dtype.kind in "OUSMm":
         columns, table = _cells_of_array(array, columns, known is not None)
@@ -102,10 +113,12 @@ def _seen(cells: Cells) -> Reading:
     return seen.reading() or PLAIN
 
 
-def read_targets(y: Any, n: int, gaps: bool = False, whole: bool = True) -> tuple[Array, bool]:
+def read_targets(
+    y: Any, n: int, gaps: bool = False, whole: bool = True, memory_limit: int | float | str | None = None
+) -> tuple[Array, bool]:
     """y as float64 (n, q), and whether it came as a single column of shape (n,). `gaps`: whether outputs of a
     2-D y may have NaN where nothing was observed; `whole`: something of each output must be there."""
-    Y, single = _targets(y, n)
+    Y, single = _targets(y, n, memory_limit)
     seen = gaps and not single
     empty = np.flatnonzero(np.all(np.isnan(Y), axis=0))
     if seen and whole and len(empty):
@@ -122,9 +135,9 @@ def read_some_targets(y: Any, n: int) -> tuple[Array, bool]:
     return Y, single
 
 
-def refuse_far_targets(Y: Array, single: bool) -> None:
-    """Refuses targets whose squares leave the range of numbers: no score can be had of them."""
-    far = np.abs(Y) >= LARGEST_TARGET
+def refuse_far_targets(Y: Array, single: bool, scale: Array | float = 1.0) -> None:
+    """Refuses targets whose squares, or those in units of the scale, leave the range of numbers."""
+    far = np.abs(Y) >= LARGEST_TARGET * np.minimum(scale, 1.0)
     if np.any(far):
         row, column = np.argwhere(far)[0]
         where = f"row {row}" + ("" if single else f", output {column}")
@@ -142,13 +155,13 @@ def _refuse(Y: Array, bad: NDArray[np.bool_], single: bool) -> None:
         raise InputError(f"Input y contains {kind}: {where} ({count} such in all). {cure}")
 
 
-def _targets(y: Any, n: int) -> tuple[Array, bool]:
+def _targets(y: Any, n: int, memory_limit: int | float | str | None = None) -> tuple[Array, bool]:
     """y as float64 (n, q), whatever its numbers, and whether it came as a single column."""
     if y is None:
         raise InputError("GPRegressor requires y to be passed, but the target y is None.")
     if sparse.issparse(y):
         raise InputError("y is a sparse matrix. Give a dense array: y.toarray().")
-    array = as_array(y, "y")
+    array = as_array(y, "y", memory_limit)
     if np.iscomplexobj(array):
         raise InputError("Complex data not supported: y has complex numbers.")
     if array.ndim not in (1, 2):
@@ -157,6 +170,7 @@ def _targets(y: Any, n: int) -> tuple[Array, bool]:
         raise InputError("y has no columns; give one number a row.")
     if len(array) != n:
         raise unequal(n, len(array))
+    hold("y", array.size, memory_limit)
     Y = array.reshape(n, -1)
     if Y.dtype.kind in "OUSMm":
         Y = np.column_stack([_numbers(Y[:, k], "y", _LABELS) for k in range(Y.shape[1])])
@@ -180,12 +194,26 @@ def read_noise_var(noise_var: Any, n: int) -> Array | None:
     if noise_var is None:
         return None
     array = _column(noise_var, "noise_var", n, "variance")
-    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    bad = np.flatnonzero(~((array >= 0) & (array <= LARGEST)))
     if len(bad):
         raise InputError(
-            f"noise_var is {array[bad[0]]} in row {bad[0]}; a variance is finite and not negative."
+            f"noise_var is {array[bad[0]]} in row {bad[0]}; a variance is a number from 0 to {LARGEST:g}."
         )
     return array
+
+
+def read_weights(sample_weight: Any, n: int) -> Array | None:
+    """Weights of the rows of a score, one each, the largest 1; None: all the same."""
+    if sample_weight is None:
+        return None
+    array = _column(sample_weight, "sample_weight", n, "weight")
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if len(bad):
+        what = f"sample_weight is {array[bad[0]]} in row {bad[0]}"
+        raise InputError(f"{what}; a weight is a finite number from 0 on.")
+    if not np.any(array > 0):
+        raise InputError("sample_weight is 0 in all rows. Give some a weight above 0.")
+    return np.asarray(array / np.max(array))
 
 
 def read_rows(Y: Array, given: Mapping[str, Any], likelihood: Likelihood) -> Array:
@@ -246,24 +274,62 @@ def _refuse_unknown(given: Mapping[str, Any], likelihood: Likelihood | None) -> 
 def _column(values: Any, name: str, n: int, what: str) -> Array:
     """One number a row, or one for all."""
     array = as_array(values, name)
+    if array.shape not in ((), (n,)):
+        raise InputError(f"{name} has shape {array.shape}, but must have one {what} a row: ({n},).")
     if array.dtype.kind not in "buif":
         array = _numbers(array.reshape(-1), name, f"Give one {what} a row.").reshape(array.shape)
     array = np.array(array, dtype=np.float64)
-    array = np.full(n, float(array)) if array.ndim == 0 else array
-    if array.shape != (n,):
-        raise InputError(f"{name} has shape {array.shape}, but must have one {what} a row: ({n},).")
-    return array
+    return np.full(n, float(array)) if array.ndim == 0 else array
 
 
-def as_array(values: Any, name: str) -> NDArray[Any]:
-    """`values` as a NumPy array of any type; unequal rows and masked cells are refused."""
+def hold(name: str, cells: int, memory_limit: int | float | str | None, each: int = NUMBER_BYTES) -> None:
+    """Refuses a copy of so many cells that there is no memory for."""
+    what = f"{name} as {cells:,} numbers"
+    cure = "Give fewer rows; or a file or a memory map, which is read in blocks."
+    memory.check_memory(each * cells, memory_limit, what, cure)
+
+
+def _said(values: Any) -> int:
+    """How many cells a table says to have, before anybody has counted them."""
+    shape = getattr(values, "shape", None)
+    if isinstance(shape, tuple) and all(isinstance(k, (int, np.integer)) for k in shape):
+        return math.prod(map(int, shape))
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        return 1
+    try:
+        rows = len(values)
+    except OverflowError:  # of a range
+        rows = sys.maxsize
+    first = values[0] if rows else 0
+    return rows * (len(first) if isinstance(first, (list, tuple, np.ndarray)) else 1)
+
+
+def _longest(values: Sequence[Any]) -> int:
+    """Characters of the longest text in a list, or in the lists in it."""
+    if {list, tuple} & set(map(type, values)):
+        return max(_longest(row) if isinstance(row, (list, tuple)) else 0 for row in values)
+    if str not in set(map(type, values)):
+        return 0
+    return max(len(cell) for cell in values if isinstance(cell, str))
+
+
+def as_array(values: Any, name: str, memory_limit: int | float | str | None = None) -> NDArray[Any]:
+    """`values` as a NumPy array of any type; unequal rows and masked cells are refused, and what says to have
+    more cells than there is memory for. Texts of which one is long stay objects: NumPy gives each as much
+    room as the longest takes."""
+    kind = None
+    if not isinstance(values, np.ndarray):
+        cells, plain = _said(values), isinstance(values, (list, tuple))
+        hold(name, cells, memory_limit, NUMBER_BYTES if plain or hasattr(values, "shape") else OBJECT_BYTES)
+        if plain and 4 * cells * _longest(values) > memory.BLOCK_BYTES:
+            kind = object
     if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
         first = np.argwhere(np.ma.getmaskarray(values))[0]
         place = ", ".join(f"{word} {k}" for word, k in zip(("row", "column"), first, strict=False))
         what = f"{int(np.sum(values.mask))} cells masked out (the first: {place})"
         raise InputError(f"{name} has {what}. Drop these rows, or fill them.")
     try:
-        return np.asarray(values)
+        return np.asarray(values, dtype=kind)
     except ValueError:
         lengths = [len(row) if isinstance(row, Sequence) else 1 for row in values]
         odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), 0)
@@ -273,14 +339,18 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
 
 
 def read_named(
-    estimator: Any, X: Any, known: Columns | None = None, missing: str = "error"
+    estimator: Any,
+    X: Any,
+    known: Columns | None = None,
+    missing: str = "error",
+    memory_limit: int | float | str | None = None,
 ) -> tuple[Array, Columns]:
     """`read_features` with scikit-learn's bookkeeping of column names and their number. Names that are not
     those of `fit` are told before values are read."""
     if known is not None and is_frame(X):
         _remember_columns(estimator, X, X, reset=False)
-        return read_features(X, known, missing)
-    table, columns = read_features(X, known, missing)
+        return read_features(X, known, missing, memory_limit)
+    table, columns = read_features(X, known, missing, memory_limit)
     if known is None:
         refuse_extremes(table, columns)
     _remember_columns(estimator, X, table, reset=known is None)
@@ -428,6 +498,7 @@ def check_table(table: Array, columns: Columns, missing: str = "error") -> None:
             raise InputError(f"Input X contains infinity: {where}. {cure}")
 
 
+SMALLEST = 1e-100  # of a column of one number, beside which it is as good as 0
 # a cell at most, and cells of a column apart at least: sums of many, and the lengthscales that a search
 # tries, are numbers still
 LARGEST, NARROWEST = 1e301, 1e-300

@@ -28,7 +28,7 @@ class Labels:
         """From the labels of n rows; what cannot be labels is refused with its row and the cure. `known`: the
         classes that there are, sorted; None: those of y."""
         array = labels_of(y, n)
-        if np.asarray(y).ndim == 2:
+        if as_array(y, "y").ndim == 2:
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected. Give y.ravel().",
                 DataConversionWarning,
@@ -69,12 +69,21 @@ def labels_of(y: Any, n: int) -> NDArray[Any]:
         raise InputError(f"y has shape {array.shape}; give one label a row, of shape (n,).")
     if len(array) != n:
         raise unequal(n, len(array))
+    held = next((i for i, label in enumerate(array) if _holds_others(label)), None)
+    if held is not None:
+        what = f"y has a {type(array[held]).__name__} in row {held}, where a label belongs"
+        raise InputError(f"{what}. Give one text, number or truth value a row.")
     missing = [i for i, label in enumerate(array) if _is_absent(label) or _is_infinite(label)]
     if missing:
         kind = "infinity" if _is_infinite(array[missing[0]]) else "NaN"
         what = f"row {missing[0]} has no label ({len(missing)} such in all)"
         raise InputError(f"Input y contains {kind}: {what}. Drop these rows.")
     return array
+
+
+def _holds_others(label: Any) -> bool:
+    """Whether it is a container, which neither compares nor can be looked up."""
+    return isinstance(label, (list, dict, set, np.ndarray))
 
 
 def _is_absent(label: Any) -> bool:

@@ -13,7 +13,7 @@ from gramian.arrays import Array
 from gramian.data.cells import cells_of, is_absent
 from gramian.data.columns import Columns
 from gramian.data.frames import is_frame
-from gramian.data.inputs import decided, numbers_of
+from gramian.data.inputs import as_array, decided, numbers_of
 from gramian.data.readings import PLAIN, retold
 from gramian.errors import InputError
 
@@ -37,6 +37,11 @@ def as_numbers(y: Any, columns: Columns, told: Mapping[str, str] | None = None) 
 
 def absent_targets(y: Any, n: int) -> NDArray[np.bool_] | None:
     """Which of n rows have no target; None where all have one, or where y is nothing that could be told."""
+    try:
+        if len(y) != n:  # which is refused where y is read
+            return None
+    except (TypeError, OverflowError):
+        return None
     if type(y) is np.ndarray and y.dtype.kind == "f" and y.ndim == 1:
         with np.errstate(over="ignore", invalid="ignore"):  # a sum is quick, and may overflow
             if not np.isnan(np.sum(y)):
@@ -44,7 +49,7 @@ def absent_targets(y: Any, n: int) -> NDArray[np.bool_] | None:
         absent = np.isnan(y)
     else:
         try:
-            array = np.asarray(y)
+            array = as_array(y, "y")
         except ValueError:
             return None
         if array.ndim != 1 or array.dtype.kind not in "fOMm":

@@ -249,7 +249,7 @@ class SolvedConditioned(Conditioned):
 
     @property
     def quad(self) -> Array:
-        with np.errstate(over="ignore"):  # what overflows is refused where it arrives
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused where it arrives
             return (self.r * self._alpha).sum(axis=0)
 
     def spread(self, b: Array) -> Array:

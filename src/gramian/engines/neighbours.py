@@ -37,7 +37,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import spsolve_triangular
 
-from gramian.arrays import Array, Indices, is_whole, plain_numbers
+from gramian.arrays import Array, Indices, deviation, is_whole, plain_numbers
 from gramian.engines.base import (
     Columns,
     Conditioned,
@@ -180,7 +180,7 @@ def lengths_of(kernel: Kernel, X: Array) -> Array:
     lengths = np.full(d, np.inf)
     for column, length in kernel.change_lengths(range(d)):
         lengths[column] = min(lengths[column], float(length))
-    spread = np.std(X, axis=0)
+    spread = deviation(X)
     lengths = np.where(np.isfinite(lengths), lengths, np.where(spread > 0, spread, 1.0))
     # a column that does not count at all must not leave numbers that cannot be told from 0
     return np.minimum(lengths, 1e6 * np.where(spread > 0, spread, np.inf))

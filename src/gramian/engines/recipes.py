@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from gramian.arrays import Array, is_whole, plain_numbers
+from gramian.arrays import Array, deviation, is_whole, plain_numbers
 from gramian.engines.base import RowPrior, Use, Workspace
 from gramian.engines.lowrank import ACCURACY, FeatureEngine, LowRank, Outside
 from gramian.errors import ParameterError
@@ -274,7 +274,7 @@ class Sparse(Inducing, Recipe):
 def units_of(X: Array) -> tuple[Array, Array]:
     """The centre and the spread of the columns, (d,) each: points are moved in these units."""
     some = _some(X)
-    spread = np.std(some, axis=0)
+    spread = deviation(some)
     return np.mean(some, axis=0), np.where(spread > 0, spread, 1.0)
 
 

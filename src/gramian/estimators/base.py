@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian import clock
 from gramian.arrays import Array, is_whole
 from gramian.choose.far import FarPlan
-from gramian.choose.plan import Plan
+from gramian.choose.plan import Plan, check_time_limit
 from gramian.data import gaps
 from gramian.data.atomic import atomic_write
 from gramian.data.frames import as_frame, parted
@@ -55,6 +55,7 @@ from gramian.report.relevance import ROWS, Relevance
 from gramian.report.summary import Summary
 
 FIT_SHORT = "The fit", "Fit fewer rows, or give a memory_limit below which a method is to stay; plan() tells."
+MOST_DRAWS = 10**12
 PREDICTIONS_SHORT = "To predict", "Predict fewer rows at a time, or close other programs."
 
 
@@ -131,6 +132,7 @@ class Estimator(Fitter, ABC):
         outcome = dataclasses.replace(found.outcome, choice=before.choice)
         return self._finished(dataclasses.replace(found, outcome=outcome), began)
 
+    @memory.translated("This", "Close other programs.")
     def plan(self, X: Any, y: Any = None) -> Plan | FarPlan:
         """What each method would take on these data, memory and time, and which one `method="auto"` takes; of
         rows that stay where they are, what their fit would take of each worker."""
@@ -161,6 +163,7 @@ class Estimator(Fitter, ABC):
 
     # Telling. -----------------------------------------------------------------------------------------------
 
+    @memory.translated("This", "Close other programs.")
     def log_evidence(self, theta: ArrayLike | None = None, return_grad: bool = False) -> Any:
         """log p(y) in nats at theta (None: as fitted), and with `return_grad` its gradient; what kind of
         number it is, `evidence_.kind` says."""
@@ -211,14 +214,18 @@ class Estimator(Fitter, ABC):
         check_is_fitted(self, "fitted_")
         return self.fitted_.parameters()
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def relevance(self, rows: int = ROWS) -> Relevance:
         """Which columns matter: the share of the variance of f's mean that goes with each, by itself and
         with its interactions, sorted (Sobol indices over the training rows: see gramian.report.relevance),
         at the fitted parameters.
         `rows` times the columns are predicted; the standard error of a share is about 1 / sqrt(rows)."""
         check_is_fitted(self, "fitted_")
-        if not isinstance(rows, (int, np.integer)) or rows < 2:
+        if not is_whole(rows, least=2):
             raise ParameterError(f"rows={rows!r} must be a whole number from 2 on.")
+        d = len(self.fitted_.columns.names)
+        needed, what = 16 * int(rows) * (3 * d + 2), f"The relevance of {d} columns by {rows:,} rows of each"
+        memory.check_memory(needed, self.memory_limit, what, "Give fewer rows.")
         return self.fitted_.relevance(int(rows))
 
     def plot_relevance(self, ax: Any = None) -> Any:
@@ -261,6 +268,7 @@ class Estimator(Fitter, ABC):
         check_is_fitted(self, "fitted_")
         return plot_residuals(self, X, y, **settings)
 
+    @memory.translated("This", "Close other programs.")
     def summary(self, full: bool = False) -> Summary:
         """The fitted model on a page: parameters, evidence, what happened, and notes with cures. Of many
         lengthscales those of the columns that matter most are shown; `full` shows all."""
@@ -299,8 +307,7 @@ class Estimator(Fitter, ABC):
         codes = checked((ignore,) if isinstance(ignore, str) else tuple(ignore))
         if X is None and y is not None:
             raise ParameterError("report(X, y): y was given without X. Give both, or neither.")
-        if time_limit is not None and not time_limit > 0:
-            raise ParameterError(f"time_limit={time_limit!r} must be a number of seconds, or None.")
+        check_time_limit(time_limit)
         end = None if time_limit is None else clock.now() + float(time_limit)
         with clock.until(end, math.inf), progress(self.verbose) as told:
             told.task("the report")
@@ -409,8 +416,8 @@ def check_arguments(unsupported: dict[str, Any], takes: str, cure: str = "") -> 
 
 def check_draws(n_samples: Any) -> int:
     """n_samples, when it is a count."""
-    if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
-        raise ParameterError(f"n_samples={n_samples!r} must be a whole number from 1 on.")
+    if not is_whole(n_samples, most=MOST_DRAWS):
+        raise ParameterError(f"n_samples={n_samples!r} must be a whole number from 1 to {MOST_DRAWS:,}.")
     return int(n_samples)
 
 

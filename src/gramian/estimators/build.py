@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gramian import kernels as library
-from gramian.arrays import Array
+from gramian.arrays import Array, is_number, is_whole
 from gramian.choose.plan import Prospect, check_time_limit
 from gramian.data import gaps
 from gramian.data.inputs import LARGEST_TARGET, Columns, sizes, spread
@@ -148,6 +148,7 @@ def read_families(text: str) -> tuple[type[Stationary], ...]:
 
 # lengthscales, whose square is a number still; and the least of one, below which nobody looks
 FARTHEST, LEAST_LENGTH = 1e150, 1e-100
+MOST_RESTARTS = 100_000
 
 
 def check_settings(gp: Estimator) -> None:
@@ -155,8 +156,9 @@ def check_settings(gp: Estimator) -> None:
     read_kernel(gp.kernel)
     mean_function(gp.mean, np.zeros(()), Columns(("x0",)))
     check_time_limit(gp.time_limit)
-    if gp.n_restarts is not None and (not isinstance(gp.n_restarts, (int, np.integer)) or gp.n_restarts < 0):
-        raise ParameterError(f"n_restarts={gp.n_restarts!r} must be a whole number from 0 on.")
+    if gp.n_restarts is not None and not is_whole(gp.n_restarts, 0, MOST_RESTARTS):
+        takes = f"must be a whole number from 0 to {MOST_RESTARTS:,}"
+        raise ParameterError(f"n_restarts={gp.n_restarts!r} {takes}.")
     if gp.memory_limit is not None:
         memory.parse_bytes(gp.memory_limit)
     for name in ("optimize", "normalize_y"):
@@ -384,17 +386,16 @@ def _at_least(noise: Parameter, low: Array) -> Parameter:
     return param(value, prior=noise.prior, bounds=bounds) if higher.any() else noise
 
 
-LARGEST = float(np.finfo(np.float64).max)
+LARGEST = 1e300  # a variance, of which multiples are numbers still
 
 
 def _noise_given(given: Any) -> Parameter:
     several = isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim == 1)
     numbers = list(given) if several else [given]
-    kinds = int, float, np.integer, np.floating
-    numeric = all(isinstance(one, kinds) and not isinstance(one, bool) for one in numbers)
+    numeric = all(map(is_number, numbers))
     if not numbers or not numeric or not all(0 <= one <= LARGEST for one in numbers):
         python = "In Python a list of one an output will do, too, or a parameter: gramian.fixed(0.01)."
-        raise ParameterError(f"noise={given!r} must be a variance: a number from 0 on. {python}")
+        raise ParameterError(f"noise={given!r} must be a variance: a number from 0 to {LARGEST:g}. {python}")
     value = np.array(numbers, dtype=np.float64).reshape(-1 if several else ())
     # A start of exactly 0 could never move: it means noise-free.
     return param(value) if value.any() else fixed(value)

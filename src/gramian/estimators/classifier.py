@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian import clock
 from gramian.arrays import Array
 from gramian.choose.plan import Plan, check
-from gramian.data.inputs import Columns
+from gramian.data.inputs import Columns, read_weights
 from gramian.data.labels import Labels, labels_of
 from gramian.errors import ParameterError
 from gramian.estimators import build, far, latent, multiclass, reading
@@ -241,6 +241,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         mean, var = self.fitted_.latents(table)
         return (mean[:, 0], var[:, 0]) if mean.shape[1] == 1 else (mean, var)
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def predict_table(
         self, X: Any, target: str = "y", exposure: ArrayLike | None = None, level: float = 0.95
     ) -> dict[str, NDArray[Any]]:
@@ -260,6 +261,7 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         shares = {f"proba_{label}": P[:, k] for k, label in enumerate(self.classes_)}
         return {"predicted": self.classes_[np.argmax(P, axis=1)], **shares}
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None) -> Array:
         """log p(y_i) of each row's label, (n,). What held-out rows are scored by."""
         check_is_fitted(self, "fitted_")
@@ -269,14 +271,16 @@ class GPClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-
         scores = self.predict_log_proba(X)
         return scores[np.arange(len(scores)), self.fitted_.class_of(y, len(scores))]
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """The share of right labels, as of any classifier of scikit-learn: one that the fit has not seen is
         never right."""
         X, y = reading.compared(self, X, y)
         predicted = self.predict(X)
         right = labels_of(y, len(predicted)) == predicted
-        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)))
+        return float(np.average(right, weights=read_weights(sample_weight, len(right))))
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def evaluate(self, X: Any, y: Any) -> Evaluation:
         """How good predictions of the labels y are at the rows of X, which should not be those of the fit:
         accuracy, log loss, Brier score, calibration and AUC (see gramian.report.evaluation)."""

@@ -186,7 +186,7 @@ class DeepEstimator(Estimator):
         last f, (n, functions). Before `fit`, of the prior."""
         if self.__sklearn_is_fitted__():
             return self.layers_at(self.read(X), random_state)
-        table, columns = read_features(X)
+        table, columns = read_features(X, memory_limit=self.memory_limit)
         return self._prior(table, columns, 1).joint_layers(np.random.default_rng(random_state), table)
 
     def layers_at(self, table: Array, random_state: Any = 0) -> list[Array]:

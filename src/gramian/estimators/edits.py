@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gramian.arrays import Array, Indices
+from gramian.data.inputs import as_array
 from gramian.errors import InputError, ParameterError
 from gramian.inference import Data, Inferred
 from gramian.solvers.base import SolveOutcome
@@ -86,7 +87,7 @@ def rows_that_stay(rows: Any, n: int) -> Indices:
     """Which of n rows stay when some go: numbers of rows, a slice, or one truth value a row."""
     every = np.arange(n)
     try:
-        asked = rows if isinstance(rows, slice) else np.asarray(rows)
+        asked = rows if isinstance(rows, slice) else as_array(rows, "rows")
         if (
             isinstance(asked, np.ndarray)
             and asked.dtype != bool

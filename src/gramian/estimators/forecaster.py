@@ -30,7 +30,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from gramian import clock, journal
-from gramian.arrays import Array
+from gramian.arrays import Array, is_number
 from gramian.choose.plan import Prospect, check_time_limit
 from gramian.choose.words import as_method
 from gramian.corrections import Calibration
@@ -49,7 +49,7 @@ from gramian.kernels import Sum
 from gramian.kernels.times import days_of
 from gramian.linalg import memory
 from gramian.params import LogNormal, param
-from gramian.predictive import Predictive
+from gramian.predictive import Predictive, check_level
 from gramian.series.model import TIME, TREND, Structure, crossing
 from gramian.series.paths import A_LENGTH, FEWEST_POINTS, MOST_POINTS, Paths
 from gramian.series.spectrum import CALENDAR, Season, suggested
@@ -61,10 +61,12 @@ from gramian.warps import Log, Warp
 CHOSEN, SEARCHED = 300, 600
 SECONDS = 5.0  # of an exact posterior, beyond which it is of a part of the rows
 FEWEST = 8  # rows, for any choice
+LONGEST = 1e100  # of a season, in units of time
 LEAST_GAIN = 3.0  # nats, for anything to be added
 TAIL, FEWEST_CHECKED, WIDEST = 0.2, 30, 2.0  # of a series, for a check of its intervals; rows; times
 STEEP = 1.5  # the largest y over the smallest, from which on a logarithm is another model
 SHARE = 0.2  # of what is left of a time limit, for a model that is only tried
+FORECAST_SHORT = "A forecast", "Ask for fewer dates, or close other programs."
 NOISE = 0.05  # of the variance of y: the median of its prior
 
 
@@ -196,7 +198,8 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
         self.check_settings()
         began = clock.now()
         names = tuple(map(str, self.regressors or ()))
-        layout, axis, rows = read_training(X, y, self.date, self.target, self.id, names)
+        given = X, y, self.date, self.target, self.id, names
+        layout, axis, rows = read_training(*given, self.memory_limit)
         written = {"dates": rows.t, "y": rows.y, "regressors": rows.beside}
         identify(self, written, series=str(rows.series.tolist()))
         rng, found = generator(self.random_state), []
@@ -280,11 +283,7 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
                         f"seasons: {given!r} is a span of time, but times are numbers. Give a number."
                     )
                 found.append(Season(given, days))
-            elif (
-                isinstance(given, (int, float, np.number))
-                and not isinstance(given, bool)
-                and 0 < given < math.inf
-            ):
+            elif is_number(given) and 0 < given <= LONGEST:
                 known = next(
                     (name for name, days in CALENDAR.items() if dated and abs(days / given - 1) < 1e-3), None
                 )
@@ -319,6 +318,7 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
 
     # Forecasting. -------------------------------------------------------------------------------------------
 
+    @memory.translated(*FORECAST_SHORT)
     def forecast(self, horizon: Any = None, *, dates: Any = None, level: float = 0.95) -> Any:
         """A table of forecasts, of the kind that the fit was given (of arrays and files, named arrays): date,
         mean, median, and the ends of the interval of y, lower and upper, which holds `level` of what comes.
@@ -329,8 +329,7 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
         the dates of all). Dates of the past are allowed: what the model says of them.
         """
         self._fitted()
-        if not 0 < level < 1:
-            raise ParameterError(f"level={level!r} must lie between 0 and 1, such as 0.95.")
+        check_level(level)
         parts = []
         for own, t, beside in self._ahead(horizon, dates):
             foretold = own.gp.predict_dist(self._table(own, t, beside))
@@ -342,6 +341,7 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
             parts.append((own, t, columns))
         return self._made(parts)
 
+    @memory.translated(*FORECAST_SHORT)
     def predict_dist(self, horizon: Any = None, *, dates: Any = None) -> dict[str, Predictive]:
         """The distribution of y at the dates ahead, by the name of the series: quantiles, probabilities,
         densities (see gramian.predictive). Not cut at 0. Arguments are those of `forecast`."""
@@ -351,6 +351,7 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
             for own, t, beside in self._ahead(horizon, dates)
         }
 
+    @memory.translated(*FORECAST_SHORT)
     def sample(
         self, horizon: Any = None, n_samples: int = 100, *, dates: Any = None, random_state: Any = None
     ) -> Any:
@@ -366,6 +367,7 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
             found[own.name] = np.maximum(drawn, 0.0) if own.floor else drawn
         return found if self.fitted_.layout.name else found[""]
 
+    @memory.translated(*FORECAST_SHORT)
     def draws(
         self,
         n_samples: int = 200,
@@ -405,6 +407,7 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
         values = own.gp.sample((t - own.centre)[:, None], check_draws(n_samples), random_state=seed)
         return Paths(axis, t, np.maximum(values, 0.0) if own.floor else values)
 
+    @memory.translated(*FORECAST_SHORT)
     def components(self, horizon: Any = None, *, dates: Any = None, level: float = 0.95) -> Any:
         """A table of what the series are made of, at the dates of the fit and, with `horizon`, beyond (or at
         `dates`): for each part its mean, under its name, and the ends of its interval (`year_lower`,
@@ -414,8 +417,7 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
         and the others are factors, and they multiply.
         """
         self._fitted()
-        if not 0 < level < 1:
-            raise ParameterError(f"level={level!r} must lie between 0 and 1, such as 0.95.")
+        check_level(level)
         parts = []
         for own, t, at in self._seen(horizon, dates):
             parts.append((own, t, _components(own, at, level)))
@@ -449,7 +451,7 @@ class GPForecaster(BaseEstimator):  # type: ignore[misc]
                 t = axis.following(own.last, own.step, horizon)
                 yield own, t, np.empty((len(t), 0))
             return
-        rows = read_ahead(dates, layout, axis, self.fitted_.beside)
+        rows = read_ahead(dates, layout, axis, self.fitted_.beside, self.memory_limit)
         known = {own.name: own for own in self.fitted_.series}
         asked = list(dict.fromkeys(rows.series.tolist()))
         if layout.name and asked == [""]:

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from gramian import clock, journal
-from gramian.arrays import Array, is_whole
+from gramian.arrays import Array, is_whole, real_numbers
 from gramian.choose.plan import check_time_limit
 from gramian.clock import OutOfTime
 from gramian.data.columns import some_of
@@ -46,7 +46,9 @@ POINTS = 40  # inducing points
 FIRST_NOISE, FIRST_VAR = 0.01, 0.1  # of a column of variance 1, and of a place
 LEAST_NOISE, MOST_NOISE = 1e-6, 100.0
 MANY = 5000  # rows from which on batches are taken
+FARTHEST = 1e100  # from the middle: of a cell, in standard deviations of its column, and of a place
 STEPS_KEPT = 45  # vectors that L-BFGS holds
+PLACES_SHORT = "To find places", "Give fewer rows at a time, or close other programs."
 INFERENCES = {"vi": "a Gaussian for each place", "map": "a point for each"}
 NOISES = {"shared": "one share of each column's variance", "columns": "a variance for each column"}
 SCALES = {"columns": "each column by its standard deviation", "table": "all columns by one"}
@@ -155,7 +157,7 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """Finds places for the rows of X; y is not used. Missing cells (NaN) are left out."""
         self.check_settings()
         began = clock.now()
-        table, columns = read_named(self, X, missing="fill")
+        table, columns = read_named(self, X, missing="fill", memory_limit=self.memory_limit)
         _refuse_categories(columns)
         identify(self, {"X": table})
         rng = generator(self.random_state)
@@ -225,7 +227,9 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if empty:
             raise InputError(f"Column {some_of(empty)} has no value in any row. Leave it out of the table.")
         centre = np.nanmean(table, axis=0)
-        spread = np.sqrt(np.nanmean((table - centre) ** 2, axis=0))
+        far = np.nanmax(np.abs(table - centre), axis=0)
+        unit = np.where(far > 0, far, 1.0)  # squares of 1e200 would overflow
+        spread = unit * np.sqrt(np.nanmean(((table - centre) / unit) ** 2, axis=0))
         # what rounding leaves of a column of equal numbers is no spread
         varies = spread > 1e-13 * np.maximum(np.nanmax(np.abs(table), axis=0), 1e-300)
         kept = np.flatnonzero(varies)
@@ -294,6 +298,7 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     # Places. ------------------------------------------------------------------------------------------------
 
+    @memory.translated(*PLACES_SHORT)
     def transform(self, X: Any, return_std: bool = False) -> Any:
         """Places of rows (n, n_components), each found by itself; with `return_std` how far they are known,
         too. Missing cells (NaN) are left out."""
@@ -302,18 +307,24 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         best = hills.mean[:, 0].copy()
         return (best, np.sqrt(hills.var[:, 0])) if return_std else best
 
+    @memory.translated(*PLACES_SHORT)
     def inverse_transform(self, X: Any, X_std: Any = None, return_std: bool = False) -> Any:
         """Rows at these places (n, n_components), in the units of the table; `X_std`: how far the places are
         known. With `return_std` the standard deviation of each cell, noise included, too."""
         self._fitted()
         X = _numbers(X, "X", int(self.n_components))
-        std = np.zeros_like(X) if X_std is None else np.broadcast_to(np.asarray(X_std, np.float64), X.shape)
-        if not np.all(std >= 0) or not np.all(np.isfinite(std)):
-            raise InputError("X_std holds a number that is negative or not finite.")
+        given = np.zeros(()) if X_std is None else real_numbers(X_std)
+        if given is None or given.shape not in ((), X.shape[1:], X.shape):
+            shown = "what is no number" if given is None else f"shape {given.shape}"
+            raise InputError(f"X_std has {shown}. Give one number, or one for each number of X {X.shape}.")
+        std = np.broadcast_to(given, X.shape)
+        if not np.all((std >= 0) & (std <= FARTHEST)):
+            raise InputError(f"X_std holds a number that is not between 0 and {FARTHEST:g}.")
         points = self.state_.rows.points
         mean, spread = self.state_.moments(Places(X, None if points else std**2), noise=True)
         return (mean, spread) if return_std else mean
 
+    @memory.translated(*PLACES_SHORT)
     def impute(self, X: Any, return_std: bool = False) -> Any:
         """X with its missing cells filled in: their means over all that the other cells of the row allow;
         with `return_std` the standard deviations of all cells, 0 where one was seen."""
@@ -324,11 +335,13 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         filled = np.where(absent, mean, table)
         return (filled, np.where(absent, std, 0.0)) if return_std else filled
 
+    @memory.translated(*PLACES_SHORT)
     def reconstruct(self, X: Any) -> Array:
         """All cells of the rows of X as the model sees them, noise taken away and gaps filled."""
         self._fitted()
         return self.state_.averaged(self.state_.place(self._read(X)), noise=False)[0]
 
+    @memory.translated(*PLACES_SHORT)
     def score_samples(self, X: Any) -> Array:
         """A lower bound on the log density of each row, of the cells that it has."""
         self._fitted()
@@ -339,10 +352,14 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """The mean of `score_samples`."""
         return float(np.mean(self.score_samples(X)))
 
+    @memory.translated(*PLACES_SHORT)
     def sample(self, n_samples: int = 1, random_state: Any = None, return_places: bool = False) -> Any:
         """Rows drawn from the model; with `return_places` their places, too."""
         self._fitted()
-        X, Y = self.state_.draw(generator(random_state), check_draws(n_samples))
+        count, numbers = check_draws(n_samples), int(self.n_components) + len(self.columns_.names)
+        what, cure = f"{count:,} rows drawn", "Draw fewer at a time."
+        memory.check_memory(8 * 5 * numbers * count, self.memory_limit, what, cure)
+        X, Y = self.state_.draw(generator(random_state), count)
         return (Y, X) if return_places else Y
 
     # Telling. -----------------------------------------------------------------------------------------------
@@ -451,7 +468,16 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         check_is_fitted(self, "fitted_")
 
     def _read(self, X: Any) -> Array:
-        return read_named(self, X, self.columns_, missing="fill")[0]
+        table = read_named(self, X, self.columns_, "fill", self.memory_limit)[0]
+        with np.errstate(over="ignore"):
+            far = np.argwhere(np.abs(self.state_.scaling.inward(table)) > FARTHEST)
+        if len(far):
+            (row, place) = far[0]
+            j = int(self.state_.scaling.kept[place])
+            name, cell = self.columns_.names[j], table[row, j]
+            what = f"column {name!r} has {cell:.3g} in row {row}, beyond all that the fit has seen"
+            raise InputError(f"X, {what}. Correct it, or mark it as missing: NaN.")
+        return table
 
     @property
     def _n_features_out(self) -> int:
@@ -481,10 +507,9 @@ def _refuse_categories(columns: Columns) -> None:
 
 
 def _numbers(X: Any, name: str, columns: int) -> Array:
-    try:
-        array = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must hold numbers, one place a row.") from None
+    array = real_numbers(X)
+    if array is None:
+        raise InputError(f"{name} must hold numbers, one place a row.")
     if array.ndim != 2 or array.shape[1] != columns:
         raise InputError(f"{name} has shape {array.shape}, but places have {columns} columns (n, {columns}).")
     if not np.all(np.isfinite(array)):

@@ -19,6 +19,7 @@ from gramian.data.inputs import (
     read_features,
     read_rows,
     read_targets,
+    read_weights,
     refuse_far_targets,
 )
 from gramian.errors import InputError, ParameterError
@@ -261,6 +262,7 @@ class PredictsNumbers(RegressorMixin, MultiOutputMixin, Estimator, ABC):  # type
         target="y". `columns`, such as exposure, are as in `predict`."""
         return self.sample(X, n_samples, target="y", random_state=random_state, **columns)
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def predict_quantiles(
         self,
         X: Any,
@@ -276,6 +278,7 @@ class PredictsNumbers(RegressorMixin, MultiOutputMixin, Estimator, ABC):  # type
             )
         return self._foretold(X, {"exposure": exposure, **columns}).quantile(levels)
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def predict_table(
         self,
         X: Any,
@@ -298,6 +301,7 @@ class PredictsNumbers(RegressorMixin, MultiOutputMixin, Estimator, ABC):  # type
         foretold = self.predict_dist(X, target, exposure, **columns)
         return prediction_table(foretold, level, quantiles, self.fitted_.columns.targets)
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def log_density(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Array:
         """log p(y_i) of each row, (n,), of y in its own units; outputs of one row are added up. What held-out
         rows are scored by. y, `exposure` and `columns` are as in `fit`."""
@@ -306,6 +310,7 @@ class PredictsNumbers(RegressorMixin, MultiOutputMixin, Estimator, ABC):  # type
         Y, beside = self._targets_at(table, y, {"exposure": exposure, **columns}, gaps=False)
         return self.fitted_.predictive(table, beside).log_density(Y[:, 0] if self.fitted_.single else Y)
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def evaluate(self, X: Any, y: Any, exposure: ArrayLike | None = None, **columns: Any) -> Evaluation:
         """How good predictions of y are at the rows of X, which should not be those of the fit: RMSE, MAE,
         R2, NLPD, MSLL, CRPS, coverage and width of intervals, and calibration (see
@@ -351,6 +356,7 @@ class PredictsNumbers(RegressorMixin, MultiOutputMixin, Estimator, ABC):  # type
         rivals = rivals_of_given(fitted, rows, Y)
         return numbers(fitted, foretold, Y, rows, at, len(table), rivals, tested=True), table
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """R^2 of the predicted means, as of any regressor of scikit-learn. Where y has all columns of the
         likelihood, as in `fit`, the first one's beside the others."""
@@ -368,7 +374,7 @@ class PredictsNumbers(RegressorMixin, MultiOutputMixin, Estimator, ABC):  # type
         if Y.shape != foretold.shape:
             raise InputError(f"y has shape {np.shape(y)}, but what is predicted has {predicted.shape}.")
         refuse_far_targets(Y, single)
-        return float(r2_score(Y, foretold, sample_weight=sample_weight))
+        return float(r2_score(Y, foretold, sample_weight=read_weights(sample_weight, len(Y))))
 
     @memory.translated(*PREDICTIONS_SHORT)
     def output_covariance(self, X: Any, target: str = "y") -> Array:
@@ -393,6 +399,7 @@ class PredictsNumbers(RegressorMixin, MultiOutputMixin, Estimator, ABC):  # type
             )
         return total
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def components(self, X: Any) -> dict[str, tuple[Array, Array]]:
         """Mean and standard deviation of each summand of the kernel at the rows of X, by the name that it was
         given (`kernel.named("trend")`), or its formula. The means and m(x) add up to f's; where y is warped,
@@ -422,6 +429,7 @@ class PredictsNumbers(RegressorMixin, MultiOutputMixin, Estimator, ABC):  # type
                 columns |= columns_of(what, values, self.fitted_.columns.targets)
         return columns
 
+    @memory.translated(*PREDICTIONS_SHORT)
     def predict_gradient(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance of the gradient of f at the rows of X: (n, d) each, or (n, d, q) for 2-D y. Where
         y is warped, f is sent back through the warp, and the mean is the gradient of `predict(X,
@@ -454,7 +462,7 @@ class PredictsNumbers(RegressorMixin, MultiOutputMixin, Estimator, ABC):  # type
         check_target(target, "observations, noise included", "the function")
         observed = target == "y"
         if not self.__sklearn_is_fitted__():
-            table, columns = read_features(X)
+            table, columns = read_features(X, memory_limit=self.memory_limit)
             process, noise = self.prior_at(table, columns)
             return table, [AtRows(process, observed * noise, observed)]
         table = self.read(X)

@@ -38,7 +38,7 @@ def training(
     indicators = build.read_kernel(gp.kernel).kernel is None  # the default one has a place for them
     if not is_source(X):
         X, y, targets = parted(X, y)
-        table, columns = read_named(gp, X, missing=gp.missing)
+        table, columns = read_named(gp, X, missing=gp.missing, memory_limit=gp.memory_limit)
         columns = columns.predicting(targets or target_names(y))
         if targets and not is_classifier(gp):
             y, columns = as_numbers(y, columns)
@@ -92,7 +92,7 @@ def compared(gp: Any, X: Any, y: Any) -> tuple[Any, Any]:
     check_is_fitted(gp, "fitted_")
     names = isinstance(y, str) or (isinstance(y, list) and all(isinstance(name, str) for name in y))
     if isinstance(X, (str, os.PathLike)) and names:  # its other columns are found by name
-        _, y, targets = parted(read_table(X), y)
+        _, y, targets = parted(read_table(X, gp.memory_limit), y)
     else:
         X, y, targets = parted(as_frame(X), y)
     if targets and not is_classifier(gp):
@@ -129,7 +129,7 @@ def read(gp: Any, X: Any, known: Columns) -> Array:
             f" {absent!r}; the model was fitted with {', '.join(known.given)}.\nFeature names"
             f" seen at fit time, yet now missing:\n- {absent}\n"
         )
-    return read_named(gp, X, known, gp.missing)[0]
+    return read_named(gp, X, known, gp.missing, gp.memory_limit)[0]
 
 
 def further(

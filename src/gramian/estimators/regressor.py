@@ -16,7 +16,14 @@ from gramian.certify.certificate import Certificate
 from gramian.choose.plan import Plan, check
 from gramian.choose.words import as_method
 from gramian.clock import OutOfTime
-from gramian.data.inputs import Columns, read_beside, read_noise_var, read_rows, read_targets
+from gramian.data.inputs import (
+    Columns,
+    read_beside,
+    read_noise_var,
+    read_rows,
+    read_targets,
+    refuse_far_targets,
+)
 from gramian.engines.dense import Exact
 from gramian.engines.neighbours import Neighbours
 from gramian.errors import InputError, MemoryLimitError, ParameterError
@@ -204,7 +211,7 @@ class GPRegressor(PredictsNumbers):
         check_arguments(unknown, ", ".join(known), cure)
         further = {"exposure": exposure, **columns}
         table, named, y, further, noise_var = reading.training(self, X, y, further, noise_var)
-        Y, single = read_targets(y, len(table), gaps=gaussian and self.hyper != "mcmc")
+        Y, single = read_targets(y, len(table), gaussian and self.hyper != "mcmc", True, self.memory_limit)
         known_noise = read_noise_var(noise_var, len(table))
         if gaussian and Y.shape[1] > 1 and self.outputs != "independent":
             read_beside(further, len(table), None)  # there are none
@@ -316,7 +323,7 @@ class GPRegressor(PredictsNumbers):
             return fitted.told(UNCALIBRATED.format("the fit was interrupted"), stopped="interrupted")
 
     def _observations(self, fitted: Fitted, y: Any, n: int, beside: dict[str, Any]) -> Array:
-        Y, _ = read_targets(y, n, gaps=fitted.closed_form, whole=False)
+        Y, single = read_targets(y, n, gaps=fitted.closed_form, whole=False)
         if not fitted.closed_form:
             return read_rows(Y, beside, fitted.likelihood)
         read_beside(beside, n, None)  # there are none
@@ -324,6 +331,7 @@ class GPRegressor(PredictsNumbers):
             raise InputError(
                 f"y has {Y.shape[1]} columns, but the model was fitted to {fitted.n_functions}. Give as many."
             )
+        refuse_far_targets(Y, single, fitted.rows.scale)
         return Y
 
     def _fit_uncertain(

@@ -30,6 +30,9 @@ from gramian.kernels import RBF, Kernel, Stationary
 from gramian.kernels.convert import Converted
 from gramian.landmarks.base import LandmarkRule
 from gramian.landmarks.rules import landmarks
+from gramian.linalg import memory
+
+FEATURES_SHORT = "Features", "Give fewer rows at a time, or ask for fewer features."
 
 
 # scikit-learn is not typed
@@ -59,6 +62,7 @@ class _KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             kernel = kernel + FURTHER * more
         return kernel
 
+    @memory.translated(*FEATURES_SHORT)
     def transform(self, X: Any) -> Array:
         """Phi (n, number of features), with kernel(X, Z) ~ Phi(X) Phi(Z)'."""
         check_is_fitted(self, "features_")
@@ -98,6 +102,7 @@ class NystromFeatures(_KernelFeatures):
     sampling: str | LandmarkRule = field(default="rpcholesky", kw_only=True)
     random_state: Any = field(default=None, kw_only=True)
 
+    @memory.translated(*FEATURES_SHORT)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Chooses landmarks among the rows of X; y is not used."""
         if isinstance(self.rank, bool) or not isinstance(self.rank, numbers.Integral) or self.rank < 1:
@@ -138,6 +143,7 @@ class FourierFeatures(_KernelFeatures):
     kind: str = field(default="rff", kw_only=True)
     random_state: Any = field(default=None, kw_only=True)
 
+    @memory.translated(*FEATURES_SHORT)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draws frequencies for the columns of X; y is not used. The rows serve for the default kernel, and
         as the place where phases are zero."""

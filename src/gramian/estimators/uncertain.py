@@ -19,7 +19,7 @@ from scipy.stats import qmc
 from sklearn.base import clone
 
 from gramian import journal
-from gramian.arrays import Array
+from gramian.arrays import Array, real_numbers
 from gramian.data.inputs import read_noise_var, read_targets
 from gramian.errors import InputError
 from gramian.estimators import build, reading
@@ -64,9 +64,9 @@ def read_variances(X_var: Any, table: Array, categories: dict[int, Any]) -> Arra
         return None
     n, d = table.shape
     try:
-        given = np.asarray(X_var, dtype=np.float64)
-        var = np.broadcast_to(given, (n, d))
-    except (TypeError, ValueError):
+        given = real_numbers(X_var)
+        var = np.broadcast_to(np.zeros(0) if given is None else given, (n, d))
+    except ValueError:
         shown = f"has shape {np.shape(X_var)}" if np.ndim(X_var) else f"is {X_var!r}"
         rule = f"one number, one a column ({d}), or one a cell ({n}, {d})"
         raise InputError(f"X_var {shown}, but must be {rule}.") from None

@@ -34,7 +34,7 @@ from gramian.arrays import Array, is_whole
 from gramian.choose.plan import check_time_limit
 from gramian.clock import OutOfTime
 from gramian.data.atomic import atomic_write
-from gramian.data.inputs import Columns, read_features, read_targets, spread
+from gramian.data.inputs import Columns, as_array, read_features, read_targets, refuse_far_targets, spread
 from gramian.data.labels import Labels
 from gramian.data.sources import is_source, open_source
 from gramian.engines import Exact
@@ -127,6 +127,7 @@ class Comparison:
         return plot_comparison(self)
 
 
+@memory.translated("The comparison", "Give fewer rows (max_rows), or close other programs.")
 def compare(
     X: Any,
     y: Any = None,
@@ -199,7 +200,7 @@ def compare(
     _check(noise, repeats, settings)
     memory.allowed(memory_limit)  # refuses what is not a size
     written = setting.one("a comparison is of one.")
-    data = _data(X, y, task, chosen, written, settings)
+    data = _data(X, y, task, chosen, written, settings, memory_limit)
     if noise is None and setting.noise is not None:
         noise = float(setting.noise.value)
     if written is not None:
@@ -302,14 +303,20 @@ class _Table(NamedTuple):
 
 
 def _data(
-    X: Any, y: Any, task: str | None, methods: Sequence[Method], kernel: Any, settings: Settings
+    X: Any,
+    y: Any,
+    task: str | None,
+    methods: Sequence[Method],
+    kernel: Any,
+    settings: Settings,
+    memory_limit: int | float | str | None,
 ) -> _Table:
     if is_source(X):
-        source = open_source(X, y if isinstance(y, str) else None)
+        source = open_source(X, y if isinstance(y, str) else None, memory_limit=memory_limit)
         table, columns = np.asarray(source.X), source.columns
         y = y if source.Y is None else source.Y[:, 0]
     else:
-        table, columns = read_features(X)
+        table, columns = read_features(X, memory_limit=memory_limit)
     target, classes = None, None
     if task is not None and task not in TASKS:
         raise ParameterError(
@@ -338,6 +345,7 @@ def _data(
             Y, _ = read_targets(y, len(table))
             if Y.shape[1] != 1:
                 raise InputError(f"y has {Y.shape[1]} columns; a comparison takes one target at a time.")
+            refuse_far_targets(Y, True)
             target = np.ascontiguousarray(Y[:, 0])
         if len(table) < 5:
             raise InputError(
@@ -356,7 +364,7 @@ def _data(
 
 def _are_labels(y: Any) -> bool:
     """Whether y is text or booleans: numbers may be labels, too, but then somebody has to say so."""
-    array = np.asarray(y)
+    array = as_array(y, "y")
     return array.dtype.kind in "bUS" or (
         array.dtype == object and all(isinstance(label, (str, bool, np.bool_)) for label in array.ravel())
     )

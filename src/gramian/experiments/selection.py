@@ -38,6 +38,7 @@ from gramian import clock
 from gramian.choose.plan import check_time_limit
 from gramian.data.atomic import atomic_write
 from gramian.data.frames import as_frame, parted
+from gramian.data.inputs import as_array
 from gramian.data.sources import has_targets, is_source
 from gramian.errors import ParameterError, visible
 from gramian.estimators import GPClassifier, GPRegressor, build
@@ -46,6 +47,7 @@ from gramian.estimators.defaults import MOST_EQUAL
 from gramian.experiments.progress import bar
 from gramian.experiments.scoring import Scores, cross_validated, folds_of, heeded, left_out, paired
 from gramian.experiments.store import columns_of, to_csv
+from gramian.linalg import memory
 from gramian.linalg.executor import as_executor
 from gramian.params import Tree
 from gramian.params.space import aligned, html_text
@@ -182,6 +184,7 @@ class ModelComparison:
             file.write(to_csv(self.rows).encode())
 
 
+@memory.translated("The comparison", "Give fewer rows, or models that take less memory.")
 def compare_models(
     models: Sequence[Any] | Mapping[str, Any] | None = None,
     X: Any = None,
@@ -464,7 +467,7 @@ def _estimators(models: Any, y: Any) -> dict[str, Any]:
 
 
 def _are_labels(y: Any) -> bool:
-    array = np.asarray(y)
+    array = as_array(y, "y")
     if array.ndim == 0:
         raise ParameterError(
             "Of a column in a file it is not known whether it has labels: give estimators, such as"

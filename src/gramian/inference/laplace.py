@@ -173,7 +173,8 @@ class Laplace(AtMode):
     @staticmethod
     def _psi(problem: Problem, g: Array, alpha: Array) -> tuple[float, Array]:
         answers = problem.ask("expansion", problem.f(g))
-        return finite(float(np.sum(answers[:, 0])) - 0.5 * float(np.sum(alpha * g))), answers
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+            return finite(float(np.sum(answers[:, 0])) - 0.5 * float(np.sum(alpha * g))), answers
 
     @staticmethod
     def _sites(answers: Array, g: Array, s: Array, clip: bool) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gramian.arrays import Array
+from gramian.arrays import Array, is_number, real_numbers
 from gramian.errors import ParameterError
 from gramian.kernels.base import TERMS, Kernel, Pointwise
 from gramian.kernels.dot_product import Constant
@@ -389,10 +389,13 @@ def _kernel(value: object, where: str) -> Kernel:
     return value
 
 
+LARGEST = 1e300  # of a factor, of which multiples are numbers still
+
+
 def _number(value: Any, what: str) -> Any:
-    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if isinstance(value, Parameter) or is_number or (isinstance(value, np.ndarray) and value.ndim == 0):
-        if not isinstance(value, Parameter) and not float(value) > 0:
+    scalar = isinstance(value, np.ndarray) and value.ndim == 0 and real_numbers(value) is not None
+    if isinstance(value, Parameter) or is_number(value) or scalar:
+        if not isinstance(value, Parameter) and not 0 < value <= LARGEST:
             raise ParameterError(f"A kernel can be {what} a positive number only, not {value!r}.")
         return value
     raise ParameterError(f"A kernel can be {what} a kernel or a positive number, not {value!r}.")

@@ -68,6 +68,13 @@ def _table(value: Any, name: str) -> tuple[NDArray[Any], list[str] | None]:
     return array, names
 
 
+def _refuse_containers(table: NDArray[Any]) -> None:
+    for i, j in np.ndindex(table.shape) if table.dtype == object else ():
+        if isinstance(table[i, j], (list, tuple, dict, set, np.ndarray)):
+            what = f"a {type(table[i, j]).__name__} in row {i}, column {j}"
+            raise InputError(f"The table has {what}. Give a number, or text for a category.")
+
+
 def _numbers(kernel: Kernel, raw: list[tuple[NDArray[Any], list[str] | None]]) -> tuple[list[Array], Kernel]:
     """Float64 tables of shape (n, d), text coded as integers that all tables share, and the kernel with its
     column names resolved."""
@@ -82,6 +89,8 @@ def _numbers(kernel: Kernel, raw: list[tuple[NDArray[Any], list[str] | None]]) -
             " order: Z[X.columns]."
         )
     text = [False] * d
+    for table in tables:
+        _refuse_containers(table)
     try:
         arrays = [np.ascontiguousarray(table, dtype=np.float64) for table in tables]
     except OverflowError:

@@ -120,7 +120,8 @@ class Stack(Pairs):
         r2 = np.add.reduce(squares[:2], axis=0)
         for column in squares[2:]:
             r2 += column
-        if T.size and not 4 * d * float(np.max(np.abs(T))) ** 2 < FARTHEST:
+        most = float(np.max(np.abs(T), initial=0.0))
+        if not 4 * d * most * most < FARTHEST:
             np.minimum(r2, FARTHEST, out=r2)
 
         def back(V: Array, c: float) -> Array:

@@ -29,6 +29,7 @@ from gramian.params import Value, positive
 from gramian.params.namespace import namespace
 
 _LARGEST_RATE = 1e18  # NumPy's Poisson generator ends at 9.2e18
+LEAST, MOST = 1e-200, 1e200  # of an exposure, so that rates and sums are numbers
 
 
 class _Counts(Likelihood):
@@ -49,10 +50,11 @@ class _Counts(Likelihood):
 
     def checked_beside(self, *beside: Array) -> None:
         (exposure,) = beside
-        possible = checks.between(exposure, 0, np.inf)
+        possible = checks.between(exposure, LEAST, MOST)
         if not np.all(possible):
             row = int(np.argmin(possible))
-            raise InputError(f"exposure is {exposure[row]} in row {row}; it must be positive and finite.")
+            takes = f"it must be positive and finite, from {LEAST:g} to {MOST:g}"
+            raise InputError(f"exposure is {exposure[row]} in row {row}; {takes}.")
 
     def started(self, y: Array) -> tuple[Self, Array]:
         counts, exposure = y.T

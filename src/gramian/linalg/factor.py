@@ -60,14 +60,16 @@ def factored(
     row, tell = 0, None if report is None else _never_less(report)
     for jitter in rungs:
         fill(A, jitter)
-        if not finite(diagonal):
-            row = int(np.argmin(np.isfinite(diagonal)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            typical = float(np.mean(diagonal)) if jitter else 0.0
+        if not (finite(diagonal) and math.isfinite(typical)):
+            row = int(np.argmax(np.where(np.isfinite(diagonal), diagonal, np.inf)))
             raise NumericalError(
                 f"k(x, x) is {diagonal[row]} at row {row}: the kernel overflows there. Rescale the columns,"
                 " or bound its parameters."
             )
         if jitter:
-            diagonal += jitter * float(np.mean(diagonal))
+            diagonal += jitter * typical
         info = factor_in_place(A, tell)
         if info == 0:
             return A, jitter
@@ -100,12 +102,16 @@ def logdet(L: Array) -> float:
 
 def finite(a: Array) -> bool:
     """Whether all numbers of an array are finite."""
-    return math.isfinite(a.sum()) or bool(np.isfinite(a).all())  # a sum takes half the time, and may overflow
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum takes half the time, and may overflow
+        total = a.sum()
+    return math.isfinite(total) or bool(np.isfinite(a).all())
 
 
 def solve(L: Array, B: Array) -> Array:
     """(L L')^-1 B for B (n,) or (n, k), which is left alone."""
     # A vector is solved as a matrix of one column: the two LAPACK paths may round differently.
+    if not B.size:  # no row: LAPACK refuses
+        return np.array(B, dtype=np.float64)
     X = np.array(B.reshape(len(B), -1), dtype=np.float64, order="F")
     if len(X) <= LAPACK_UP_TO:
         with one_blas_thread():

@@ -14,7 +14,7 @@ import numbers
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -43,8 +43,10 @@ def parse_bytes(text: int | float | str) -> int:
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", text)
         if match and match[2].lower() in _UNITS:
             return parse_bytes(float(match[1]) * _UNITS[match[2].lower()])
-    elif isinstance(text, numbers.Real) and not isinstance(text, bool) and 0 < text < float("inf"):
-        return int(text)
+    elif isinstance(text, numbers.Real) and not isinstance(text, bool):
+        with suppress(TypeError):  # a span of time is an integer, says NumPy, but compares with none
+            if 0 < text < float("inf"):
+                return int(text)
     raise ParameterError(
         f'memory_limit={text!r} is not a size. Give bytes, or text such as "2GB" or "512 MiB".'
     )

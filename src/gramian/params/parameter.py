@@ -9,7 +9,7 @@ from typing import Any, SupportsFloat, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.arrays import Array
+from gramian.arrays import Array, real_numbers
 from gramian.errors import ParameterError
 from gramian.params.priors import Prior
 from gramian.params.support import Interval, NonNegative, Positive, Real, Support
@@ -32,12 +32,10 @@ class Parameter:
     trainable: bool = True
 
     def __post_init__(self) -> None:
-        try:
-            value = np.array(self.value, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ParameterError(
-                f"A parameter must be a number or an array of numbers, not {self.value!r}."
-            ) from None
+        found = real_numbers(self.value)
+        if found is None:
+            raise ParameterError(f"A parameter must be a number or an array of numbers, not {self.value!r}.")
+        value = found.copy()
         if value.size == 0:
             raise ParameterError("A parameter must have at least one number, but an empty list was given.")
         if not np.isfinite(value).all():
@@ -50,10 +48,11 @@ class Parameter:
             )
         if self.bounds is not None:
             try:
-                low, high = (np.asarray(end, dtype=np.float64) for end in self.bounds)
+                low, high = map(real_numbers, self.bounds)
             except (TypeError, ValueError):
-                fault = f"bounds={self.bounds!r} are not a pair of numbers (low, high)."
-                raise ParameterError(fault) from None
+                low = high = None
+            if low is None or high is None:
+                raise ParameterError(f"bounds={self.bounds!r} are not a pair of numbers (low, high).")
             shown = f"({_show(low, 6)}, {_show(high, 6)})"
             if not {low.shape, high.shape} <= {(), value.shape[:1] if value.ndim == 1 else ()}:
                 cure = "Give one pair of numbers for all entries, or two lists of one number an entry."
@@ -101,7 +100,9 @@ class Parameter:
     def with_value(self, value: ArrayLike) -> Parameter:
         """The same parameter at another value; one beyond its bounds by no more than rounding, as where an
         optimiser stops, is put back."""
-        new = np.asarray(value, dtype=np.float64)
+        new = real_numbers(value)
+        if new is None:
+            raise ParameterError(f"A parameter must be a number or an array of numbers, not {value!r}.")
         if self.bounds is not None:
             inside = np.clip(new, *self.bounds)
             new = np.where(np.isclose(new, inside, rtol=1e-9, atol=0.0), inside, new)

@@ -22,7 +22,7 @@ from gramian.data.cells import Cells, cells_of
 from gramian.data.columns import Columns
 from gramian.data.dates import read_date
 from gramian.data.frames import Frame, as_frame, is_frame
-from gramian.data.inputs import as_array, decided, file_cells, numbers_of, read_features
+from gramian.data.inputs import as_array, decided, file_cells, numbers_of, read_features, refuse_far_targets
 from gramian.data.readings import PLAIN
 from gramian.data.tables import read_table
 from gramian.errors import InputError
@@ -76,10 +76,16 @@ class SeriesRows(NamedTuple):
 
 
 def read_training(
-    X: Any, y: Any, date: str | None, target: str | None, name: str | None, regressors: Sequence[str]
+    X: Any,
+    y: Any,
+    date: str | None,
+    target: str | None,
+    name: str | None,
+    regressors: Sequence[str],
+    memory_limit: int | float | str | None = None,
 ) -> tuple[Layout, Axis, SeriesRows]:
     """A table with its columns found, or arrays of times and targets."""
-    given, kind = opened(X)
+    given, kind = opened(X, memory_limit)
     if given is None:
         if y is None or isinstance(y, str):
             raise InputError(
@@ -120,6 +126,7 @@ def read_training(
         raise InputError(
             f"{where}, column {target!r}: the target is infinite. Correct it, or leave it empty."
         )
+    refuse_far_targets(found[:, None], True)
     beside, columns = np.empty((len(t), 0)), None
     if wanted:
         beside, columns = _regressors(given, wanted, None)
@@ -128,9 +135,11 @@ def read_training(
     return layout, axis, SeriesRows(t, found, _series(given, name, len(t)), beside, columns)
 
 
-def read_ahead(X: Any, layout: Layout, axis: Axis, columns: Columns | None) -> SeriesRows:
+def read_ahead(
+    X: Any, layout: Layout, axis: Axis, columns: Columns | None, memory_limit: int | float | str | None = None
+) -> SeriesRows:
     """The rows of a table, or of an array of dates, that are to be forecast."""
-    given, _ = (None, "") if isinstance(X, str) and read_date(X) is not None else opened(X)
+    given, _ = (None, "") if isinstance(X, str) and read_date(X) is not None else opened(X, memory_limit)
     if given is None:
         if layout.regressors:
             raise InputError(
@@ -159,10 +168,10 @@ def read_ahead(X: Any, layout: Layout, axis: Axis, columns: Columns | None) -> S
     return SeriesRows(t, np.full(len(t), np.nan), series, beside, columns)
 
 
-def opened(X: Any) -> tuple[Any, str]:
+def opened(X: Any, memory_limit: int | float | str | None = None) -> tuple[Any, str]:
     """A table, and the library that it is from; None where X is none."""
     if isinstance(X, (str, os.PathLike)):
-        return read_table(X), ""
+        return read_table(X, memory_limit), ""
     library = type(X).__module__.partition(".")[0]
     found = as_frame(_with_index(X))
     if isinstance(found, Mapping):

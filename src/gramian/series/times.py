@@ -160,7 +160,7 @@ class Axis:
         """The times after the last one, a step apart, up to a horizon: so many steps, or a span."""
         if isinstance(horizon, (bool, np.bool_)):
             raise ParameterError(f"horizon={horizon!r} is none. Give {SPELLED}.")
-        if isinstance(horizon, (int, np.integer)):
+        if isinstance(horizon, (int, np.integer)) and not isinstance(horizon, np.timedelta64):
             if not 1 <= horizon <= MOST_STEPS:
                 raise ParameterError(f"horizon={horizon} must be from 1 to {MOST_STEPS:,} steps.")
             return self._after(last, step, int(horizon))

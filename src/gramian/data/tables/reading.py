@@ -61,9 +61,14 @@ SMALLER = "Raise memory_limit, or leave columns of long texts out."
 _CELL_AT = re.compile(rb'\br="([A-Z]{1,3})([0-9]{1,7})"')  # where a cell of a sheet is
 
 
-def read_table(path: str | os.PathLike[str]) -> Table:
-    """Read a table, by the suffix of its file."""
-    blocks = list(read_blocks(path))
+def read_table(path: str | os.PathLike[str], memory_limit: int | float | str | None = None) -> Table:
+    """Read a table, by the suffix of its file, while its cells stay within the memory limit."""
+    blocks, held, room = [], 0, Room(memory_limit)
+    for block in read_blocks(path, room=room):
+        held += block.bytes_held
+        what = f"{block.place(block.n_rows - 1)}: to hold all cells up to here"
+        room.hold(held, what, "Raise memory_limit, or give fewer rows; a pipe may have no end.")
+        blocks.append(block)
     names = blocks[0].names
     columns = {name: np.concatenate([block.columns[name] for block in blocks]) for name in names}
     lines = [block.lines for block in blocks if block.lines is not None]
