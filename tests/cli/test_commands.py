@@ -315,7 +315,7 @@ def test_many_categories_are_shown_in_part(run, tmp_path):
     run("fit", "d.csv", "--target", "y", "--categorical", "site", "--restarts", 0, "-o", "m.gm")
     shown = run("show", "m.gm").stdout
     assert "from: site (s00, s01, s02, s03, s04, s05, s06, s07, s08, s09 and 5 more)" in shown
-    assert "s13, s14)" in run("show", "m.gm", "--full").stdout
+    assert "s13, s14)" in run("show", "m.gm", "--all").stdout
 
 
 def test_a_model_of_many_columns_is_shown_on_a_page(run, tmp_path):
