@@ -308,6 +308,16 @@ def test_several_targets_are_several_outputs(run, tmp_path):
         np.testing.assert_array_equal(found.numbers(f"std_{name}"), std[:, k])
 
 
+def test_many_categories_are_shown_in_part(run, tmp_path):
+    words = [f"s{k:02}" for k in range(15)] * 2
+    y = np.sin(np.arange(30.0)).round(3)
+    write_table(tmp_path / "d.csv", ["site", "y"], {"site": words, "y": y})
+    run("fit", "d.csv", "--target", "y", "--categorical", "site", "--restarts", 0, "-o", "m.gm")
+    shown = run("show", "m.gm").stdout
+    assert "from: site (s00, s01, s02, s03, s04, s05, s06, s07, s08, s09 and 5 more)" in shown
+    assert "s13, s14)" in run("show", "m.gm", "--all").stdout
+
+
 def test_a_model_of_many_columns_is_shown_on_a_page(run, tmp_path):
     rng = np.random.default_rng(0)
     table = {f"c{j}": rng.normal(size=12) for j in range(60)}

@@ -303,6 +303,16 @@ def test_rows_beyond_the_data_are_the_first_cause():
     assert not any("X001" in cure for cure in alone)
 
 
+def test_rows_that_make_all_scores_are_named():
+    """Also where the fit has not taken them for outliers; those of a long tail are not."""
+    X, y, rng = rows(100)
+    y[7], y[31] = y[7] + 30.0, y[31] - 40.0
+    found = {one.code: one for one in fixed([3.0, 3.0], 20.0, X, y).report().findings}
+    assert found["D007"].text.startswith("Rows 31, 7 are foretold with an error of ")
+    tailed = rows(300)[1] + 0.1 * rng.standard_t(3, size=300)
+    assert "D007" not in [one.code for one in fixed([1.0, 1.0], 0.05, rows(300)[0], tailed).report().findings]
+
+
 def test_findings_are_sentences():
     for code in ("P002", "P003", "Q001", "Q002"):
         gp = TRIGGERS[code]()

@@ -48,6 +48,7 @@ MEANT_OF_LABELS = (
 )
 CHUNK = 2**20  # bytes at once to standard output
 MOST_COLUMNS = 20  # of a model that are listed
+MOST_CATEGORIES = 10  # of a column that are named
 TOLD = "predicts", "quality"  # facts of a summary that name settings
 MOST_WORDS = 3  # that are new, by name
 # what has such a column beside it, and the likelihoods that read it
@@ -364,10 +365,10 @@ def show_model(model: Path, full: bool) -> None:
         say(f"{model} forecasts {gp.fitted_.layout.target} by {gp.fitted_.layout.date}\n\n{gp.summary()}")
         return
     if not hasattr(gp, "predict"):
-        say(f"{model} places rows by: {_described(gp, ', '.join, full)}\n\n{gp.summary()}")
+        say(f"{model} places rows by: {_described(gp, _listed(full), full)}\n\n{gp.summary()}")
         return
     predicted = ", ".join(gp.fitted_.columns.targets)
-    say(f"{model} predicts {predicted + ' ' * bool(predicted)}from: {_described(gp, ', '.join, full)}\n")
+    say(f"{model} predicts {predicted + ' ' * bool(predicted)}from: {_described(gp, _listed(full), full)}\n")
     print_summary(gp, full)
     if not full and gp.fitted_.listed().left_out:
         say(f"\nAll parameters: gramian show {model} --all")
@@ -383,6 +384,16 @@ def _described(gp: Estimator, shown: Callable[[tuple[str, ...]], str], full: boo
     return ", ".join(" ".join(name.splitlines()) + told.get(name, "") for name in names) + (
         f" and {more} more" if more else ""
     )
+
+
+def _listed(full: bool) -> Callable[[tuple[str, ...]], str]:
+    """Categories one after the other; of many, unless in full, the first."""
+
+    def shown(words: tuple[str, ...]) -> str:
+        some = words if full or len(words) <= MOST_CATEGORIES + 2 else words[:MOST_CATEGORIES]
+        return ", ".join(some) + (f" and {len(words) - len(some)} more" if len(some) < len(words) else "")
+
+    return shown
 
 
 def print_summary(gp: Estimator, full: bool = False) -> None:

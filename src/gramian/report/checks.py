@@ -43,6 +43,9 @@ CHANCE = 1e-4  # odds of a finding where nothing is wrong
 FEWEST = 20  # rows, for what is said of many together
 NARROW, WIDE = 0.05, 0.15  # of coverage, that a 95 % interval may miss and a 50 % interval may exceed
 OFF = 0.25  # standard deviations, on average
+# robust standard deviations that a few rows are off by, who then make all scores; of t(3) one in 5,000 is
+FAR, MOST_FAR = 15.0, 0.02
+BEYOND_ITS_OWN = 1.0  # widths of its own 95 % interval, four standard deviations: a row nobody knows is wide
 BINS, FOLLOWED, WIDER = 10, 0.1, 0.1  # parts of a column; shares of variance that go with it
 WORSE = 1.25  # times the error of something simpler
 LITTLE = 0.01  # of the average's error, that is no gain
@@ -295,9 +298,30 @@ def _of_output(case: Case, held: Held, k: int, output: Output) -> Iterator[Told]
     side = "low" if off > 0 else "high"
     text = f"They are too {side} by {abs(off):.2f} standard deviations on average."
     cure = "Were the rows measured as those of the fit were?" if held.tested else "Look at the mean: mean=..."
+    if case.whole and case.fitted.closed_form and case.fitted.rows.excess is None:
+        yield "D007", _far_off(held, output)
     lopsided = abs(off) > OFF and 2 * stats.norm.sf(abs(off) * np.sqrt(m)) < CHANCE
     yield "Q005", (text, cure) if lopsided else None
     yield from _along_columns(case, held, output)
+
+
+def _far_off(held: Held, output: Output) -> tuple[str, str] | None:
+    """Rows that no tail accounts for, where the fit itself has taken none for outliers."""
+    off = np.abs(output.y - output.mean)
+    usual = float(np.median(off)) / stats.norm.ppf(0.75)
+    far = np.flatnonzero((off > FAR * usual) & (off > BEYOND_ITS_OWN * (output.upper - output.lower)))
+    if not usual > 0 or not 0 < len(far) <= max(1, MOST_FAR * len(off)):
+        return None
+    worst = far[np.argsort(-off[far], kind="stable")]
+    named = ", ".join(str(int(output.rows[i])) for i in worst[:FEW_BEYOND])
+    one, more = len(far) == 1, f" and {len(far) - FEW_BEYOND} more" if len(far) > FEW_BEYOND else ""
+    text = (
+        f"Row{'' if one else 's'} {named}{more} {'is' if one else 'are'} foretold with an error of"
+        f" {off[worst[0]]:.3g}{'' if one else ' or less'}, half of the {held.what} with less than"
+        f" {np.median(off):.3g}: {'it makes' if one else 'they make'} most of all scores."
+    )
+    cure = 'Correct mistakes; if they are none, give a likelihood with longer tails: likelihood="student-t".'
+    return text, cure
 
 
 def _intervals(held: Held, output: Output) -> Iterator[Told]:
