@@ -302,6 +302,7 @@ def test_settings_that_make_no_sense_are_refused(given):
 def test_memory_grows_with_rows_times_neighbours():
     X, r, D = table(20_000)
     engine = gm.Neighbours(10)
+    engine.at(KERNEL, X, Use(back=True)).observe(D, r)  # a program that is being made is no memory of rows
     tracemalloc.start()
     prior = engine.prepared(KERNEL, X, np.random.default_rng(0)).at(KERNEL, X, Use(back=True))
     prior.observe(D, r).pullback()
@@ -453,6 +454,27 @@ def test_a_matrix_that_is_singular_changes_no_other_of_its_block(m):
     assert np.isfinite(found.F[7])
     assert_allclose(found.F[others], clean.F[others], rtol=1e-12)
     assert_allclose(found.b[others], clean.b[others], rtol=1e-9, atol=1e-12)
+
+
+def test_a_program_for_many_rows_says_what_numpy_says(monkeypatch):
+    """Three blocks, the last with one row; among the rows one with fewer neighbours, and a singular one."""
+    kernel = gm.RBF(0.3).on(0) * gm.RationalQuadratic(0.5, 1.2) + 0.2 * gm.Matern32([0.3, 0.9])
+    n, m, (X, r, D) = 2 * nearby.PROGRAM + 1, nearby.beside.PANEL + 1, table(300, q=2)
+    X[299], D[17], D[299] = X[17], 0.0, -1e-8
+    at = np.array([(k + 5 * np.arange(m + 1)) % 290 for k in range(n)], np.int32)
+    at[3, :4] = -1
+    at[nearby.PROGRAM + 9, :2] = 17, 299
+    around = nearby.Around(at, 1e3 + X, D, r)
+    slow = nearby.given(kernel.resolve(["a", "b"]), around, solved=True)
+    program, calls = nearby.beside.given, []
+    monkeypatch.setattr(nearby.beside, "given", lambda *some: calls.append(some) or program(*some))
+    monkeypatch.setattr(nearby, "MANY", n)
+    quick = nearby.given(kernel.resolve(["a", "b"]), around, solved=True)
+    assert len(calls) == 2  # the first block has a row with fewer neighbours
+    assert quick.jitter == slow.jitter > 0
+    for name in ("b", "F", "F_plain", "e", "c"):
+        # but for the singular row, which is the same: a condition of some 100, and points at 1,000
+        assert_allclose(getattr(quick, name), getattr(slow, name), rtol=1e-9, atol=1e-10, err_msg=name)
 
 
 @pytest.mark.parametrize(("G", "B"), [(1, 1), (2, 384), (31, 384), (31, 5), (64, 384), (200, 4)])

@@ -14,6 +14,10 @@ core's time for 100,000 rows: 0.26 s and 0.24 s), and nothing has to be turned a
 LAPACK factors. Kernels that are no functions of distances go through a compiled program. (XLA made Cholesky's
 columns in three times the time of NumPy, after 15 s of compilation.)
 
+Of MANY rows and more, gram/beside.py does the same in a compiled program, in a third of the time and without
+the lock of Python, after a few seconds of compilation. Rows with fewer neighbours, or whose matrix is
+singular, are done as here.
+
 Log density of r given r_N, -1/2 log F - e^2 / 2F, and its weights on A_i, with v = (-b, 1) and c padded by 0:
 
     G_i = (e^2 / F^2 - 1 / F) / 2 v v' + (e / F) c v'         (its symmetric part)
@@ -31,9 +35,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import forks
 from gramian.arrays import Array
 from gramian.errors import NumericalError
-from gramian.gram import few, programs
+from gramian.gram import beside, few, programs
 from gramian.gram.tiles import _each, _host
 from gramian.kernels.base import Kernel
 from gramian.kernels.host import Stack
@@ -49,6 +54,8 @@ BLOCK = 2**17  # numbers of the matrices of a block of more points: a megabyte
 PIECE = 2**15  # kernel values that are made at a time: with what they are made of, half of a core's cache
 # numbers behind the kernel values that a compiled program makes at a time; tables, of these sizes
 COMPILED, SIZES = 2**18, (64, 16, 4)
+# rows from which on a program, for blocks of so many, is worth its compilation of 3 to 5 s
+MANY, PROGRAM = 16_384, 128
 FAR = 1e4  # times k(x, x): noise of a row that says little
 FEWEST_SHARED, SHARED = 4096, 24  # rows that are worth a way to other machines, and blocks of a part of them
 Places = NDArray[np.int32]
@@ -78,21 +85,29 @@ class Given(NamedTuple):
 def given(kernel: Kernel, around: Around, *, solved: bool = False, part: Kernel | None = None) -> Given:
     """Each row given its neighbours; with `solved`, c as well. `part`: the row's value is that of a summand
     of the kernel, without noise."""
-    if not _here(around):
-        parts = list(current().each(_given, _parts(around), (kernel, solved, part)))
-        b, F, F_plain, e, c = (
-            np.concatenate(arrays) for arrays in zip(*(p[:-1] for p in parts), strict=True)
-        )
-        return Given(b, F, F_plain, e, c, max(one.jitter for one in parts))
+    bare = kernel.bare()
+    program = len(around.at) >= MANY and part is None and around.at.shape[1] <= FEW
+    program = program and few.by_distance(bare) is not None and not forks.lost()
+    if _here(around):
+        return _given(around, (kernel, solved, part, program))
+    parts = list(current().each(_given, _parts(around), (kernel, solved, part, program)))
+    b, F, F_plain, e, c = (np.concatenate(arrays) for arrays in zip(*(p[:-1] for p in parts), strict=True))
+    return Given(b, F, F_plain, e, c, max(one.jitter for one in parts))
+
+
+def _given(around: Around, state: tuple[Kernel, bool, Kernel | None, bool]) -> Given:
+    """On threads of this process; `program`: whether by a compiled one."""
+    kernel, solved, part, program = state
     n, G = around.at.shape
     q = around.R.shape[1]
     b, F, F_plain, e = np.empty((n, G - 1)), np.empty(n), np.empty(n), np.empty((n, q))
     c = np.empty((n, q if solved else 0, G - 1))
     bare, own = kernel.bare(), None if part is None else part.bare()
 
-    def one(rows: slice) -> float:
+    def one(rows: slice | NDArray[np.intp]) -> float:
         A, R, within = _covariance(bare, own, around, rows)
-        jitter = _factor_all(A, lambda k: _covariance(bare, own, around, rows.start + k)[0])
+        numbers = np.arange(n)[rows]
+        jitter = _factor_all(A, lambda k: _covariance(bare, own, around, numbers[k])[0])
         last, r, pivot = A[:-1, -1], R[:-1], A[-1, -1] ** 2
         right = last[:, None]
         if solved:
@@ -105,7 +120,24 @@ def given(kernel: Kernel, around: Around, *, solved: bool = False, part: Kernel 
         c[rows] = np.moveaxis(x[:, 1:], 2, 0).swapaxes(1, 2)
         return jitter
 
-    most = _each(one, blocks(around))
+    tables = [np.ascontiguousarray(T.T) for T in (around.X, around.D[:, None], around.R)]
+
+    def by_program(rows: slice) -> float:
+        if np.any(around.at[rows] < 0):
+            return one(rows)
+        at, size = _places(around, rows), rows.stop - rows.start
+        if size < PROGRAM:  # repeats of its first row
+            at = np.concatenate([at, np.repeat(at[:, :1], PROGRAM - size, axis=1)], axis=1)
+        X, D, R = (_taken(columns, at) for columns in tables)
+        plain, residual, x = map(_host, beside.given(solved, bare, X, D[0], R))
+        F_plain[rows] = np.maximum(plain[:size], 0.0)
+        F[rows] = plain[:size] + around.D[at[-1, :size]]
+        e[rows], b[rows] = residual[:, :size].T, x[0, :, :size].T
+        c[rows] = np.moveaxis(x[1:, :, :size], 2, 0)
+        failed = np.flatnonzero(~(F[rows] > 0))
+        return one(rows.start + failed) if len(failed) else 0.0
+
+    most = _each(by_program if program else one, blocks(around, PROGRAM if program else 0))
     return Given(b, F, F_plain, e, c, max(most, default=0.0))
 
 
@@ -190,11 +222,6 @@ def _parts(around: Around) -> Iterator[Around]:
     return (some for _, some in _parted(around))
 
 
-def _given(around: Around, state: tuple[Kernel, bool, Kernel | None]) -> Given:
-    kernel, solved, part = state
-    return given(kernel, around, solved=solved, part=part)
-
-
 def _pulled_there(item: tuple[Around, Array, Array], kernel: Kernel) -> list[list[Array]]:
     return _pulled(kernel.bare(), *item)
 
@@ -225,10 +252,10 @@ def explained(kernel: Kernel, around: Around, rows: slice, B: Array) -> Array:
     return np.einsum("mkb,mkb->bk", half, half)
 
 
-def blocks(around: Around) -> list[slice]:
+def blocks(around: Around, size: int = 0) -> list[slice]:
     """The rows, some at a time."""
     n, G = around.at.shape
-    size = _beside(G)
+    size = size or _beside(G)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
@@ -261,6 +288,14 @@ def _pieces(X: Array) -> tuple[int, list[slice]]:
 def _places(around: Around, rows: slice | NDArray[np.intp]) -> NDArray[np.intp]:
     """Those of a block, (G, B), that of another row where there is none."""
     return np.maximum(around.at[rows].T, 0, dtype=np.intp, order="C")
+
+
+def _taken(columns: Array, at: NDArray[np.intp]) -> Array:
+    """Of tables (d, n) at places (G, B): (d, G, B)."""
+    out = np.empty((len(columns), *at.shape))
+    for column, part in zip(columns, out, strict=True):
+        np.take(column, at, out=part, mode="clip")  # no other mode writes into `out` at once
+    return out
 
 
 def _points(around: Around, at: NDArray[np.intp]) -> Array:

@@ -28,13 +28,15 @@ TYPICAL = (0.0, 0.02, 0.3, 0.05, 0.53, 0.74, 0.1, 0.2, 0.93)  # early rows, too:
 
 @jax.custom_vjp
 def squared_distances(X: jax.Array, Z: jax.Array, lengthscale: jax.Array) -> jax.Array:
-    """r^2 for all pairs of rows: (n, d), (m, d) -> (n, m). `lengthscale` is a scalar, (1,) or (d,)."""
+    """r^2 for all pairs of rows: (n, d), (m, d) -> (n, m). `lengthscale` is a scalar, (1,) or (d,). Of many
+    tables side by side, (n, d, B) and (m, d, B), it is (n, m, B), without a way back."""
     X, Z = _scaled(X, Z, lengthscale)
-    if X.shape[1] <= DIFFERENCES_UP_TO:
+    if X.shape[1] <= DIFFERENCES_UP_TO or X.ndim == 3:
         # A branch, because XLA would otherwise fuse the distances into the kernel's exponential and vectorise
         # neither: 2 times slower on a CPU. The question only has to be one that the compiler cannot answer;
         # the answer for a point that is not a number is right, too.
-        return jax.lax.cond(X[0, 0] == X[0, 0], _by_differences, _nowhere, X, Z)
+        number = X.reshape(-1)[0]
+        return jax.lax.cond(number == number, _by_differences, _nowhere, X, Z)
     xx, zz = jnp.sum(X * X, axis=1)[:, None], jnp.sum(Z * Z, axis=1)[None, :]
     r2 = xx + zz - 2 * X @ Z.T
     rounding = 4 * X.shape[1] ** 0.5 * np.finfo(X.dtype).eps * (xx + zz)
@@ -54,14 +56,15 @@ def _by_differences(X: jax.Array, Z: jax.Array) -> jax.Array:
 
 
 def _nowhere(X: jax.Array, Z: jax.Array) -> jax.Array:
-    return jnp.full((X.shape[0], Z.shape[0]), jnp.nan, X.dtype)
+    return jnp.full((X.shape[0], Z.shape[0], *X.shape[2:]), jnp.nan, X.dtype)
 
 
 def _scaled(X: jax.Array, Z: jax.Array, lengthscale: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Both divided by the lengthscale, around a common centre: only differences matter, and small numbers
     keep their digits."""
     centre = typical(Z)
-    return (X - centre) / lengthscale, (Z - centre) / lengthscale
+    by = lengthscale[:, None] if X.ndim == 3 and jnp.ndim(lengthscale) else lengthscale
+    return (X - centre) / by, (Z - centre) / by
 
 
 def typical(Z: jax.Array) -> jax.Array:

@@ -137,7 +137,9 @@ class Stack(Pairs):
 class Host(ABC):
     """A kernel at given parameters, on arrays of the host."""
 
-    by_distance: bool = False  # whether it asks for distances alone, which are known of stacks of tables, too
+    # whether it asks for distances alone, which are known of stacks of tables, too, and in JAX of tables side
+    # by side (kernels/distance.py)
+    by_distance: bool = False
 
     @abstractmethod
     def cross(self, points: Pairs) -> KernelValues:
