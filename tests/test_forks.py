@@ -221,6 +221,21 @@ def test_the_library_s_own_threads_are_made_anew():
     """)
 
 
+def test_a_fork_may_end_by_itself():
+    """As workers of a server do: its interpreter is taken down, and XLA with it."""
+    run("""
+        import jax
+        gm.forks, jax.devices()
+        assert used_jax()
+        for _ in range(2):
+            pid = os.fork()
+            if pid == 0:
+                sys.exit(0)
+            assert os.waitpid(pid, 0)[1] == 0
+        assert in_child(lambda: 1) == 1
+    """)
+
+
 def test_pools_of_processes():
     run("""
         from concurrent.futures import ProcessPoolExecutor

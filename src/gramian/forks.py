@@ -11,6 +11,7 @@ A fork before the first program of JAX is a process like any other.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections.abc import Callable
@@ -78,7 +79,20 @@ def _before() -> None:
 
 def _in_child() -> None:
     global _lost, _forked
+    if _parent_has and not _lost:
+        _keep_clients()
     _forked, _lost = True, _lost or _parent_has
+
+
+def _keep_clients() -> None:
+    """Has the clients of XLA outlive the process: the last one to let go of a client waits for its threads,
+    which ends a fork that ends by itself (as workers of gunicorn do, other than multiprocessing's) with
+    SIGSEGV."""
+    clients = getattr(sys.modules["jax._src.xla_bridge"], "_backends", {})
+    keep = getattr(getattr(ctypes, "pythonapi", None), "Py_IncRef", None)  # which other Pythons have not
+    if keep is not None:
+        for client in list(clients.values()):
+            keep(ctypes.py_object(client))
 
 
 if hasattr(os, "register_at_fork"):
