@@ -31,6 +31,7 @@ from gramian.choose.words import NAMED, RULES, as_method, rule_for
 from gramian.data.columns import Columns
 from gramian.engines.base import Engine, Workspace
 from gramian.errors import InputError, ParameterError
+from gramian.fitting.budget import compiling
 from gramian.fitting.lbfgs import Search
 from gramian.fitting.objective import Objective
 from gramian.fitting.progress import Report
@@ -219,6 +220,7 @@ class GP(Functions):
         model, data, several = self._given(X, y, noise_var)
         scheme = self._scheme(method, inference)
         scheme.check_fits(model, data.X.shape[1])
+        _check_room(scheme, len(data.X))
         scheme = scheme.prepared(model, data, np.random.default_rng(seed))
         process, evidence, outcome, _ = scheme.infer(model, data)
         return ConditionedGP(self, process, evidence, outcome, scheme, data, model, several)
@@ -239,6 +241,7 @@ class GP(Functions):
         where they have any; `search` tells how that ended. A search begins at the present values."""
         model, data, _ = self._given(X, y, noise_var)
         scheme = self._scheme(method, inference)
+        _check_room(scheme, len(data.X))
         found = searched(model, data, scheme, restarts, np.random.default_rng(seed), Report())
         values = [parameter.value for parameter in found.model.parameters().values()]
         own = self.model.parameters().values()
@@ -366,6 +369,12 @@ class ConditionedGP(Functions):
         with np.errstate(divide="ignore", invalid="ignore"):
             score = -0.5 * ((Y - mean) ** 2 / var + np.log(2 * np.pi * var))
         return LeftOut(*(_shaped(np.where(away, np.nan, one), self.several) for one in (mean, var, score)))
+
+
+def _check_room(scheme: Scheme, n: int) -> None:
+    """Refuses to compile programs where there is too little room for that."""
+    if compiling(scheme, n):
+        memory.check_compiler()
 
 
 def _beside(likelihood: Likelihood, n: int) -> Array:

@@ -7,6 +7,7 @@ import errno
 import numpy as np
 import pytest
 
+import gramian as gm
 from gramian.errors import MemoryLimitError, ParameterError
 from gramian.linalg import memory
 
@@ -120,3 +121,18 @@ def test_a_limit_on_the_address_space_counts_as_memory(monkeypatch):
     assert memory.free_bytes() == pytest.approx(before, rel=0.5)
     monkeypatch.setattr(resource, "getrlimit", lambda which: (1, 1))
     assert memory.free_bytes() == 0
+
+
+def test_where_the_compiler_has_no_room_nothing_is_compiled(monkeypatch, rng):
+    """It would end the process, or wait for ever."""
+    monkeypatch.setattr(memory, "_address_space", lambda: [10**8])
+    monkeypatch.setattr(memory, "_compiled", False)
+    X = rng.normal(size=(500, 3))
+    prior = gm.GP(gm.RBF(), noise=0.1)
+    for fit in (gm.GPRegressor("rbf").fit, gm.GPLatent(1).fit, prior.fit, prior.condition):
+        with pytest.raises(MemoryLimitError, match=r"leaves 100 MB; to compile programs takes up to 1\.5 GB"):
+            fit(X, X[:, 0])
+    monkeypatch.setattr(memory, "_address_space", lambda: [10**10])
+    memory.check_compiler()
+    monkeypatch.setattr(memory, "_address_space", lambda: [10**8])
+    memory.check_compiler(anew=False)

@@ -156,6 +156,7 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Finds places for the rows of X; y is not used. Missing cells (NaN) are left out."""
         self.check_settings()
+        memory.check_compiler()  # no place is found without a program
         began = clock.now()
         table, columns = read_named(self, X, missing="fill", memory_limit=self.memory_limit)
         _refuse_categories(columns)
@@ -466,6 +467,7 @@ class GPLatent(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _fitted(self) -> None:
         check_is_fitted(self, "fitted_")
+        memory.check_compiler(anew=False)
 
     def _read(self, X: Any) -> Array:
         table = read_named(self, X, self.columns_, "fill", self.memory_limit)[0]

@@ -163,15 +163,21 @@ def _address_space() -> list[int]:
         return []
 
 
-def check_compiler() -> None:
-    """Refuses to compile programs where a limit on the address space leaves too little for that."""
-    for left in _address_space():
+_compiled = False  # whether there was enough for the compiler once: its threads are there since
+
+
+def check_compiler(anew: bool = True) -> None:
+    """Refuses to compile programs where a limit on the address space leaves too little for that; not `anew`:
+    unless there was enough before."""
+    global _compiled
+    for left in _address_space() if anew or not _compiled else ():
         if left < COMPILER:
             raise MemoryLimitError(
                 f"A limit on the address space of this process (ulimit -v) leaves {show_bytes(max(left, 0))};"
                 f" to compile programs takes up to {show_bytes(COMPILER)} of it. Raise that limit, or fit at"
                 " most 400 rows under Gaussian noise, for which nothing is compiled."
             )
+    _compiled = True
 
 
 def is_shortage(error: BaseException) -> bool:
