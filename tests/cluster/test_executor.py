@@ -175,6 +175,22 @@ def test_a_cluster_without_workers_is_not_waited_for(monkeypatch):
         list(as_executor(Nobody()).each(slowly, range(2), {"one": 1}))
 
 
+class Older(Nobody):
+    """Of one whose workers cannot read what they are sent."""
+
+    def nthreads(self):
+        return {"there": 1}
+
+    def scatter(self, *given, **named):
+        raise ImportError("cannot import name 'newer'")
+
+
+def test_workers_that_cannot_read_their_work_are_told_so(monkeypatch):
+    monkeypatch.setattr(clusters, "PATIENCE", 0.2)
+    with pytest.raises(ClusterError, match=r"cannot import name 'newer'.*another version"):
+        list(as_executor(Older()).each(slowly, range(2), {"one": 1}))
+
+
 def test_a_plan_refuses_workers_with_too_little_memory():
     from gramian.choose.far import check_room, planned
     from gramian.engines.recipes import Sparse

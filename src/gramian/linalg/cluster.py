@@ -125,7 +125,7 @@ class Dask(Executor):
             except Exception as error:  # a worker that dies meanwhile, or none that is there
                 self._check()
                 if time.monotonic() > end:
-                    raise ClusterError(_nobody()) from error
+                    raise ClusterError(_nobody() if not self._threads else _refused(error)) from error
                 time.sleep(0.2)
 
     def _submitted(self, work: Work[Any], item: Any, state: Any) -> Any:
@@ -191,4 +191,11 @@ def _nobody() -> str:
     return (
         f"The cluster has had no worker for {PATIENCE:.0f} seconds. Start some (dask worker ADDRESS), or give"
         " LocalCluster(n_workers=2), and fit again."
+    )
+
+
+def _refused(error: Exception) -> str:
+    return (
+        f"The workers do not take what they need for their work: {type(error).__name__}: {error}. As a rule"
+        " they have another version of gramian, or of Python, than this process: start them anew."
     )
