@@ -181,12 +181,24 @@ class Older(Nobody):
     def nthreads(self):
         return {"there": 1}
 
+    tries = 0
+
     def scatter(self, *given, **named):
+        self.tries += 1
+        if self.tries == 3:
+            return ["the state"]
         raise ImportError("cannot import name 'newer'")
 
 
+def test_a_state_is_sent_again_where_a_try_takes_long(monkeypatch):
+    monkeypatch.setattr(clusters, "PATIENCE", 0.0)
+    monkeypatch.setattr(clusters, "SENDINGS", 3)
+    assert as_executor(Older())._scattered({"one": 1}) == "the state"
+
+
 def test_workers_that_cannot_read_their_work_are_told_so(monkeypatch):
-    monkeypatch.setattr(clusters, "PATIENCE", 0.2)
+    monkeypatch.setattr(clusters, "PATIENCE", 0.0)
+    monkeypatch.setattr(clusters, "SENDINGS", 2)
     with pytest.raises(ClusterError, match=r"cannot import name 'newer'.*another version"):
         list(as_executor(Older()).each(slowly, range(2), {"one": 1}))
 

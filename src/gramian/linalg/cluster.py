@@ -35,6 +35,7 @@ LOOK_AT_WORKERS = 5.0  # the same at how many workers there are
 PATIENCE = 60.0  # seconds without a single worker
 KILLS = 3  # times that a piece may end as many workers as the scheduler allows
 LOSSES = 100  # times that a piece may be lost with what it needs
+SENDINGS = 20  # tries to send the state, however long each takes, before workers that are there count as deaf
 GONE = (
     "The Dask client was closed, or has lost its scheduler, before all rows were done. What was fitted before"
     " is as it was. Make a new client and fit again; rows that lie in files need not be brought anywhere."
@@ -117,14 +118,17 @@ class Dask(Executor):
         """The state on the workers. In a list: scattering a dict would make futures of its values."""
         if state is None:
             return None
-        end = time.monotonic() + PATIENCE
+        end, tries = time.monotonic() + PATIENCE, 0
         while True:
             self._check()
             try:
                 return self.client.scatter([state], broadcast=True, hash=False)[0]
             except Exception as error:  # a worker that dies meanwhile, or none that is there
+                clock.check()
                 self._check()
-                if time.monotonic() > end:
+                # to a worker that has died a try may take half a minute, and the next worker dies in the next
+                tries += 1
+                if time.monotonic() > end and tries >= SENDINGS:
                     raise ClusterError(_nobody() if not self._threads else _refused(error)) from error
                 time.sleep(0.2)
 
