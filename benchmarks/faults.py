@@ -46,6 +46,7 @@ FIT = [*GRAMIAN, "fit", "data.csv", "-t", "y", "--id", "code", "-k", "rbf", "--r
 CHOOSE = [*GRAMIAN, "fit", "data.csv", "-t", "y", "--id", "code", "-o", "out.gm"]
 PREDICT = [*GRAMIAN, "predict", "model.gm", "data.csv", "--out", "out.csv"]
 PRINT = [*GRAMIAN, "predict", "model.gm", "data.csv"]
+AHEAD = [*GRAMIAN, "forecast", "series.csv", "--horizon", "7", "--seasons", "none", "--plot", "ahead.png"]
 COMPARE = [*GRAMIAN, "compare", "data.csv", "-t", "y", "-c", "a,b", "--methods", "nystrom:uniform,vfe,exact"]
 COMPARE += ["--sizes", "5,10", "--repeats", "3", "-k", "RBF(1.0)", "--noise", "0.1", "-o", "runs"]
 SAVE = [sys.executable, __file__, "--child", "save"]
@@ -257,6 +258,7 @@ JOBS = {
     "fit by default": Job([*CHOOSE[:-1], "chosen.gm"], model_at("chosen.gm")),
     "predict": Job(PREDICT, whole_table),
     "predict to stdout": Job(PRINT, nothing_to_see),
+    "forecast to stdout": Job(AHEAD, nothing_to_see),
     "compare": Job(COMPARE, whole_runs),
     "save again": Job(SAVE, whole_saved),
 }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+
 import numpy as np
 import pytest
 
 import gramian as gm
+from gramian.cli import work
 from gramian.data.tables import read_table
 
 
@@ -70,3 +73,35 @@ def test_mistakes_are_told_with_their_line(run, sales, tmp_path):
     broken.write_text(sales.read_text() + "2024-01-05,3\n")
     assert "2024-01-05 is there twice" in run("forecast", broken, "--horizon", "5", code=2).stderr
     assert "For months write M" in run("forecast", sales, "--horizon", "12m", code=2).stderr
+
+
+def test_a_picture_is_written_whole_or_not_at_all(run, sales, tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    def full(figure, file, **settings):
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    picture = tmp_path / "f.png"
+    picture.write_bytes(b"before")
+    monkeypatch.setattr(Figure, "savefig", full)
+    asked = ("forecast", sales, "--horizon", "3", "--seasons", "none", "--out", tmp_path / "f.csv", "--plot")
+    assert "f.png cannot be written: the disk is full" in run(*asked, picture, code=2).stderr
+    assert picture.read_bytes() == b"before"
+    assert not list(tmp_path.glob(".gramian-*"))
+    assert "pictures are .png" in run(*asked, tmp_path / "f.xyz", code=2).stderr
+
+
+def test_a_table_for_a_pipe_lies_where_it_is_swept(run, sales, monkeypatch):
+    """What is left of a process that was killed, the next one takes away."""
+    seen = []
+    whole = work.write_table
+
+    def kept(path, *given):
+        seen.append(path.parent.name)
+        whole(path, *given)
+
+    monkeypatch.setattr(work, "write_table", kept)
+    run("forecast", sales, "--horizon", "3", "--seasons", "none")
+    assert seen[0].startswith(".gramian-")
+    assert seen[0].endswith(".tmp")

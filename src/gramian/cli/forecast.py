@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from gramian.cli.voice import note, say
-from gramian.cli.work import CHUNK, check_output, checkpointed
+from gramian.cli.work import check_output, check_picture, checkpointed, print_table, write_picture
 from gramian.data.tables import read_table
 from gramian.data.tables.writing import check_written, write_table
 from gramian.errors import ParameterError
@@ -36,7 +34,9 @@ def forecast_table(
             "Say how far: --horizon 12 (steps), 90d, 24h, 8w, 12M or 2y; or --future FILE, a table with the"
             " dates, and the regressors where there are any."
         )
-    for path in (out, picture, parts, model):
+    if picture is not None:
+        check_picture(picture, data)
+    for path in (out, parts, model):
         if path is not None:
             check_output(path, data)
     for path in (out, parts):
@@ -56,7 +56,7 @@ def forecast_table(
         gp.save(model)
         note(f"the model is in {model}")
     if picture is not None:
-        gp.plot(**ahead, level=level).savefig(picture)
+        write_picture(gp.plot(**ahead, level=level), picture)
         note(f"the picture is in {picture}")
     (say if out is not None else note)(gp.summary())
 
@@ -102,9 +102,4 @@ def _written(out: Path | None, columns: dict[str, NDArray[Any]]) -> None:
         write_table(out, list(text), text)
         note(f"{len(next(iter(text.values()))):,} rows are in {out}")
         return
-    with tempfile.TemporaryDirectory() as folder:  # a pipe gets the very bytes that a file would
-        path = Path(folder, "forecast.csv")
-        write_table(path, list(text), text)
-        with path.open("rb") as file:
-            for chunk in iter(lambda: file.read(CHUNK), b""):
-                typer.echo(chunk, nl=False)
+    print_table(list(text), text)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from gramian.cli.columns import TableOptions, is_text
 from gramian.cli.voice import note, say
-from gramian.cli.work import CHUNK, check_output, checkpointed, free_names
+from gramian.cli.work import check_output, check_picture, checkpointed, free_names, print_table, write_picture
 from gramian.data.inputs import read_features
 from gramian.data.tables import read_table
 from gramian.data.tables.table import Table
@@ -32,7 +30,9 @@ def reduce_table(
 ) -> None:
     """Fits latent places to the columns of numbers and adds them to the table."""
     gp.check_settings()
-    for path in (out, model, picture):
+    if picture is not None:
+        check_picture(picture, asked.data)
+    for path in (out, model):
         if path is not None:
             check_output(path, asked.data)
     if out is not None:
@@ -66,7 +66,7 @@ def reduce_table(
         note(f"the model is in {model}")
     if picture is not None:
         labels = None if label is None else table.text(label).astype(str)
-        gp.plot(labels).savefig(picture)
+        write_picture(gp.plot(labels), picture)
         note(f"the map is in {picture}")
     (say if out is not None else note)(gp.summary())
 
@@ -85,9 +85,4 @@ def _written(out: Path | None, table: Table, names: list[str], columns: dict[str
         write_table(out, names, columns)
         note(f"{table.n_rows:,} rows are in {out}")
         return
-    with tempfile.TemporaryDirectory() as folder:  # a pipe gets the very bytes that a file would
-        path = Path(folder, "places.csv")
-        write_table(path, names, columns)
-        with path.open("rb") as file:
-            for chunk in iter(lambda: file.read(CHUNK), b""):
-                typer.echo(chunk, nl=False)
+    print_table(names, columns)

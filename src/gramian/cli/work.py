@@ -28,6 +28,7 @@ from gramian.data.inputs import file_cells
 from gramian.data.sources import Source, open_source
 from gramian.data.spool import Room
 from gramian.data.tables import Table, check_written, read_blocks, write_blocks
+from gramian.data.tables.writing import write_table
 from gramian.errors import GramianError, InputError, ParameterError, TableError, visible
 from gramian.estimators.base import Estimator
 from gramian.estimators.edits import one_model
@@ -196,9 +197,7 @@ def predict_table(model: Path, data: Path, out: Path | None, answer: Answer) -> 
     with temporary_folder() as folder:
         path = Path(folder, "predictions.csv")
         write_predictions(gp, data, path, answer)
-        with path.open("rb") as file:
-            for chunk in iter(lambda: file.read(CHUNK), b""):
-                typer.echo(chunk, nl=False)  # files keep names as they are
+        _print_file(path)
 
 
 def write_predictions(gp: Estimator, data: Path, out: Path, answer: Answer) -> int:
@@ -437,6 +436,36 @@ def check_output(out: Path, *inputs: Path) -> None:
             )
     with contextlib.suppress(_Trial), atomic_write(out):
         raise _Trial
+
+
+def print_table(names: Sequence[str], columns: dict[str, NDArray[Any]]) -> None:
+    """As CSV to standard output: a pipe gets the very bytes that a file would."""
+    with temporary_folder() as folder:
+        path = folder / "table.csv"
+        write_table(path, names, columns)
+        _print_file(path)
+
+
+def _print_file(path: Path) -> None:
+    with path.open("rb") as file:
+        for chunk in iter(lambda: file.read(CHUNK), b""):
+            typer.echo(chunk, nl=False)  # files keep names as they are
+
+
+PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".eps", ".ps")
+
+
+def check_picture(path: Path, *inputs: Path) -> None:
+    """Complains of a picture that could not be written, before any work."""
+    if path.suffix.lower() not in PICTURES:
+        raise GramianError(f"{path}: pictures are {', '.join(PICTURES)}. Name it with one of these.")
+    check_output(path, *inputs)
+
+
+def write_picture(figure: Any, path: Path) -> None:
+    """Whole or not at all, in the format of its name."""
+    with atomic_write(path) as file:
+        figure.savefig(file, format=path.suffix.lower()[1:])
 
 
 @contextlib.contextmanager
