@@ -70,10 +70,14 @@ class Watch(threading.Thread):
         self.worked = 0.0  # seconds of those that were killed
         self.dice = random.Random(0)
 
-    def pids(self) -> list[int]:
+    def pids(self, started: bool = False) -> list[int]:
+        """Of all workers, or of those that have started: Dask gives up one that dies before."""
         found = []
         for nanny in list(self.cluster.workers.values()):
-            process = getattr(getattr(nanny, "process", None), "process", None)
+            worker = getattr(nanny, "process", None)
+            if started and getattr(getattr(worker, "status", None), "name", "") != "running":
+                continue
+            process = getattr(worker, "process", None)
             pid = getattr(process, "pid", None)
             found += [pid] if pid else []
         return found
@@ -83,9 +87,10 @@ class Watch(threading.Thread):
         while not self.ended.wait(0.25):
             pids = self.pids()
             self.peak = max([self.peak, *map(resident, pids)])
-            if pids and self.killed < self.kills and time.monotonic() > due:
+            ready = self.pids(started=True)
+            if ready and self.killed < self.kills and time.monotonic() > due:
                 with contextlib.suppress(ProcessLookupError):
-                    victim = self.dice.choice(pids)
+                    victim = self.dice.choice(ready)
                     self.worked += processor_seconds([victim])
                     os.kill(victim, signal.SIGKILL)
                     self.killed += 1
