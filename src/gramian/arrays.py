@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from typing import Any
 
@@ -33,6 +34,14 @@ def _has_spans(cells: NDArray[Any]) -> bool:
 def is_number(value: object) -> bool:
     """Whether it is a real number (true is none, and neither is a span of time, an integer for NumPy)."""
     return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_, np.timedelta64))
+
+
+def as_float(value: Any) -> float:
+    """A real number as Python's own, which compares with all others; infinity where it is beyond them."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def is_whole(value: object, least: int = 1, most: float = np.inf) -> bool:

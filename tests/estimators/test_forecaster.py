@@ -349,7 +349,7 @@ def test_other_mistakes_are_told() -> None:
         gm.GPForecaster().fit(dates, np.array([np.inf, *range(9)]))
     with pytest.raises(ParameterError, match="twice"):
         gm.GPForecaster(["week", "week"]).fit(dates, np.arange(10.0))
-    with pytest.raises(ParameterError, match="level"):
+    with pytest.raises(ParameterError, match="95 is no probability of an interval"):
         gm.GPForecaster([]).fit(dates, np.arange(10.0)).forecast(3, level=95)
     frame = pd.DataFrame({"unique_id": "a", "ds": dates, "y": np.arange(10.0)})
     gp = gm.GPForecaster([]).fit(frame)

@@ -162,7 +162,7 @@ def test_noise_beside_known_variances():
         ([0.1, 0.2], Y, r"noise has 2 variances, but y has 3 outputs\. .* or a list of 3"),
         (gm.fixed([0.1]), Y, r"noise has 1 variance, but y has 3 outputs"),
         ([0.1, 0.2], Y[:, 0], r"noise has 2 variances, but y has 1 output\. .* noise_var"),
-        ([0.1, -0.2, 0.3], Y, r"noise=\[0.1, -0.2, 0.3\] must be a variance: a number from 0 on"),
+        ([0.1, -0.2, 0.3], Y, r"noise=\[0.1, -0.2, 0.3\] must be a variance: a number from 0 to"),
         ([0.1, "a", 0.3], Y, "must be a variance"),
         ([], Y, "must be a variance"),
         (gm.fixed(np.ones((2, 2))), Y, r"one an output, but has shape \(2, 2\)"),

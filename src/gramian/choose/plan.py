@@ -8,7 +8,6 @@ run (see fitting/stages.py), each of a typical number of evaluations, and the fi
 from __future__ import annotations
 
 import contextlib
-import sys
 import timeit
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.arrays import is_number
+from gramian.arrays import as_float, is_number
 from gramian.choose.words import Method, as_method
 from gramian.engines.dense import Exact
 from gramian.engines.krylov import Krylov, rows_within
@@ -336,7 +335,7 @@ def check_time_limit(given: Any) -> None:
     if given is None:
         return
     # a whole number may be beyond all floats
-    if not (is_number(given) and (0 < given <= sys.float_info.max or given == np.inf)):
+    if not (is_number(given) and (0 < as_float(given) < np.inf or given == np.inf)):
         raise ParameterError(f"time_limit={given!r} must be a positive number of seconds.")
 
 

@@ -165,10 +165,10 @@ class Neighbours(Engine):
 
     def bytes_needed(self, n: int, d: int, q: int) -> int:
         m = min(self.m, n)
-        # order and neighbours, and what is sorted to find them; b, c and weights of all rows; rows in order,
-        # and once more by columns
-        kept = n * (4 * m + 8 * (m * (4 + q) + 5 * (d + q) + 8))
-        return kept + count() * 8 * 3 * nearby.block_numbers(m + 1)  # blocks at work
+        # order and neighbours, and what is sorted to find them; b, c and weights of all rows, and what the
+        # gradient makes of them; rows in order, and once more by columns
+        kept = n * (4 * m + 8 * (m * (8 + q) + 5 * (d + q) + 8))
+        return kept + count() * 8 * 6 * nearby.block_numbers(m + 1)  # blocks at work
 
     def bytes_of_noise(self, n: int, d: int) -> int:
         return 8 * n * (min(self.m, n) + 6)

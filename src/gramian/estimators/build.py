@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gramian import kernels as library
-from gramian.arrays import Array, is_number, is_whole
+from gramian.arrays import Array, as_float, is_number, is_whole
 from gramian.choose.plan import Prospect, check_time_limit
 from gramian.data import gaps
 from gramian.data.inputs import LARGEST_TARGET, Columns, sizes, spread
@@ -393,7 +393,7 @@ def _noise_given(given: Any) -> Parameter:
     several = isinstance(given, (list, tuple)) or (isinstance(given, np.ndarray) and given.ndim == 1)
     numbers = list(given) if several else [given]
     numeric = all(map(is_number, numbers))
-    if not numbers or not numeric or not all(0 <= one <= LARGEST for one in numbers):
+    if not numbers or not numeric or not all(0 <= as_float(one) <= LARGEST for one in numbers):
         python = "In Python a list of one an output will do, too, or a parameter: gramian.fixed(0.01)."
         raise ParameterError(f"noise={given!r} must be a variance: a number from 0 to {LARGEST:g}. {python}")
     value = np.array(numbers, dtype=np.float64).reshape(-1 if several else ())

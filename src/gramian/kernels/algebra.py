@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gramian.arrays import Array, is_number, real_numbers
+from gramian.arrays import Array, as_float, is_number, real_numbers
 from gramian.errors import ParameterError
 from gramian.kernels.base import TERMS, Kernel, Pointwise
 from gramian.kernels.dot_product import Constant
@@ -395,7 +395,7 @@ LARGEST = 1e300  # of a factor, of which multiples are numbers still
 def _number(value: Any, what: str) -> Any:
     scalar = isinstance(value, np.ndarray) and value.ndim == 0 and real_numbers(value) is not None
     if isinstance(value, Parameter) or is_number(value) or scalar:
-        if not isinstance(value, Parameter) and not 0 < value <= LARGEST:
+        if not isinstance(value, Parameter) and not 0 < as_float(value) <= LARGEST:
             raise ParameterError(f"A kernel can be {what} a positive number only, not {value!r}.")
         return value
     raise ParameterError(f"A kernel can be {what} a kernel or a positive number, not {value!r}.")
